@@ -1,0 +1,1 @@
+//! Pure: who may do what.

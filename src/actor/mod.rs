@@ -1,0 +1,3 @@
+//! Shells over the pure rooms: actix, nowhere else.
+
+pub mod doors;

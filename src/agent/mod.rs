@@ -1,0 +1,1 @@
+//! Inside a member: init, wire frames, ssh, the configuration pass.

@@ -1,0 +1,1 @@
+//! hyper, nowhere else.

@@ -1,0 +1,1 @@
+//! Pure: which provider call brings one machine nearer to its want.

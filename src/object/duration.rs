@@ -1,0 +1,124 @@
+//! Durations as people write them: `90s`, `10m`, `1h30m`, `7d`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A length of time. Keeps the text it was written in, so that what a user wrote is what a user
+/// reads back and a GitOps tool sees no drift; compares by length alone.
+#[derive(Clone)]
+pub struct Span {
+    text: String,
+    millis: i64,
+}
+
+impl Span {
+    /// From whole seconds, written in the largest units that fit (`5400` is `1h30m`).
+    #[must_use]
+    pub fn from_secs(secs: i64) -> Self {
+        Self { text: written(secs), millis: secs.saturating_mul(1000) }
+    }
+
+    /// The length in milliseconds.
+    #[must_use]
+    pub const fn millis(&self) -> i64 {
+        self.millis
+    }
+
+    /// The text it was written in.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+fn written(mut secs: i64) -> String {
+    if secs == 0 {
+        return "0s".into();
+    }
+    let mut text = String::new();
+    for (unit, length) in [("h", 3600), ("m", 60), ("s", 1)] {
+        if secs >= length {
+            text.push_str(&format!("{}{unit}", secs / length));
+            secs %= length;
+        }
+    }
+    text
+}
+
+/// Why a text is not a duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a duration: write a number and a unit, such as 90s, 10m, 1h30m or 7d")]
+pub struct NotASpan(pub String);
+
+impl FromStr for Span {
+    type Err = NotASpan;
+
+    fn from_str(text: &str) -> Result<Self, NotASpan> {
+        let wrong = || NotASpan(text.to_owned());
+        let mut millis: i64 = 0;
+        let mut rest = text;
+        if rest.is_empty() {
+            return Err(wrong());
+        }
+        while !rest.is_empty() {
+            let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            let number: i64 = rest[..digits].parse().map_err(|_| wrong())?;
+            rest = &rest[digits..];
+            let letters = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
+            let unit: i64 = match &rest[..letters] {
+                "ms" => 1,
+                "s" => 1000,
+                "m" => 60_000,
+                "h" => 3_600_000,
+                "d" => 86_400_000,
+                _ => return Err(wrong()),
+            };
+            rest = &rest[letters..];
+            millis = number.checked_mul(unit).and_then(|part| millis.checked_add(part)).ok_or_else(wrong)?;
+        }
+        Ok(Self { text: text.to_owned(), millis })
+    }
+}
+
+impl PartialEq for Span {
+    fn eq(&self, other: &Self) -> bool {
+        self.millis == other.millis
+    }
+}
+impl Eq for Span {}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+impl JsonSchema for Span {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Duration".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "format": "duration"})
+    }
+}

@@ -1,0 +1,46 @@
+//! Nouns: what users write and read. Types, defaults, validation, schemas. Uses no other room.
+//!
+//! One file a kind; `kind.rs` is the registry that lists them.
+
+mod condition;
+mod device;
+mod duration;
+mod event;
+mod invalid;
+mod kind;
+mod lease;
+mod meta;
+mod namespace;
+mod pool;
+mod subject;
+mod time;
+mod user;
+mod workstation;
+
+pub use condition::{Condition, Truth};
+pub use device::{Device, DeviceSpec};
+pub use duration::Span;
+pub use event::{Event, EventType, ObjectReference};
+pub use invalid::{FieldError, FieldReason};
+pub use kind::{Column, Kind, Registry};
+pub use lease::*;
+pub use meta::{Metadata, OwnerReference};
+pub use namespace::{Namespace, NamespaceSpec, Quota};
+pub use pool::*;
+pub use subject::{Subject, SubjectKind};
+pub use time::{Tick, Time};
+pub use user::{User, UserSpec};
+pub use workstation::*;
+
+/// The API group of pools, leases, workstations and their configuration.
+pub const WORKSTATIONS_GROUP: &str = "workstations.ringleader.dev";
+/// The API group of people, namespaces, rights and events.
+pub const CORE_GROUP: &str = "core.ringleader.dev";
+/// The one version of both groups.
+pub const VERSION: &str = "v1";
+/// Keys under this prefix are written by the server alone.
+pub const SERVER_PREFIX: &str = "pools.ringleader.dev/";
+/// On members and leases: the name of their pool.
+pub const POOL_LABEL: &str = "pools.ringleader.dev/pool";
+/// Keeps a lease, a pool or a workstation until what it stands for has been released.
+pub const RELEASE_FINALIZER: &str = "pools.ringleader.dev/release";

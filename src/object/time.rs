@@ -1,0 +1,106 @@
+//! Points in time as the API writes them, and what one decision knows of time.
+
+use std::fmt;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A wall-clock instant in UTC, to the millisecond. Written as RFC 3339, without a fraction
+/// when it falls on a whole second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(i64);
+
+impl Time {
+    /// From milliseconds since the Unix epoch.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    #[must_use]
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// This instant with the fraction of a second cut off, as Kubernetes writes metadata times.
+    #[must_use]
+    pub const fn whole_seconds(self) -> Self {
+        Self(self.0 - self.0.rem_euclid(1000))
+    }
+
+    /// `self + millis`, saturating.
+    #[must_use]
+    pub const fn plus_millis(self, millis: i64) -> Self {
+        Self(self.0.saturating_add(millis))
+    }
+
+    /// `self - earlier` in milliseconds; negative when `earlier` is later.
+    #[must_use]
+    pub const fn millis_since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// Reads RFC 3339.
+    ///
+    /// # Errors
+    /// When the text is not an RFC 3339 date and time.
+    pub fn parse(text: &str) -> Result<Self, chrono::ParseError> {
+        Ok(Self(DateTime::parse_from_rfc3339(text)?.timestamp_millis()))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let form = if self.0 % 1000 == 0 { SecondsFormat::Secs } else { SecondsFormat::Millis };
+        let time: DateTime<Utc> = DateTime::from_timestamp_millis(self.0).unwrap_or_default();
+        f.write_str(&time.to_rfc3339_opts(form, true))
+    }
+}
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(|_| {
+            de::Error::custom(format!("{text:?} is not an RFC 3339 time such as 2026-10-20T18:00:00Z"))
+        })
+    }
+}
+
+impl JsonSchema for Time {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "format": "date-time"})
+    }
+}
+
+/// What one decision may know of the outside: both clocks, and fresh randomness for new ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tick {
+    /// The wall clock: what users read and write.
+    pub wall: Time,
+    /// Milliseconds of a clock that never steps back: what waits are measured with.
+    pub monotonic_ms: u64,
+    /// Fresh for every tick. The n-th id made under one tick is derived from it.
+    pub entropy: u128,
+}

@@ -1,0 +1,1 @@
+//! The embedded provider: Linux namespaces over an idmapped overlay.
