@@ -16,4 +16,5 @@ pub mod pool;
 pub mod provider;
 pub mod settings;
 pub mod store;
+pub mod sys;
 pub mod view;

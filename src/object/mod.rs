@@ -2,6 +2,7 @@
 //!
 //! One file a kind; `kind.rs` is the registry that lists them.
 
+mod change;
 mod condition;
 mod device;
 mod duration;
@@ -17,6 +18,7 @@ mod time;
 mod user;
 mod workstation;
 
+pub use change::{FieldValidation, Mutation, Part};
 pub use condition::{Condition, Truth};
 pub use device::{Device, DeviceSpec};
 pub use duration::Span;

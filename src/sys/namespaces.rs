@@ -1,0 +1,1 @@
+//! Making namespaces and executing into them (the launcher and init).
