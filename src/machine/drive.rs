@@ -107,6 +107,9 @@ pub struct Drive {
     /// The newest revision that was applied in this boot, and how.
     applied: Option<(u64, Result<Vec<String>, Failure>)>,
     applying: Option<u64>,
+    /// Whether it was configured once: from then on it is no build any more, whatever the newest
+    /// want still says of one.
+    built: bool,
     sessions: u32,
     failure: Option<Failure>,
     unplaceable: Option<String>,
@@ -166,6 +169,7 @@ impl Drive {
             agent: None,
             applied: None,
             applying: None,
+            built: false,
             sessions: 0,
             failure: None,
             unplaceable: None,
@@ -173,6 +177,12 @@ impl Drive {
             retry: Backoff::new(RETRY_FIRST_MS, RETRY_MAX_MS),
             reconnect: Backoff::new(RECONNECT_FIRST_MS, RECONNECT_MAX_MS),
         }
+    }
+
+    /// The machine this drives.
+    #[must_use]
+    pub const fn member_uid(&self) -> Ulid {
+        self.member_uid
     }
 
     /// The newest want.
@@ -217,6 +227,7 @@ impl Drive {
                 if self.applying == Some(revision) {
                     self.applying = None;
                 }
+                self.built |= result.is_ok();
                 self.applied = Some((revision, result));
                 self.judge_build();
             }
@@ -371,7 +382,7 @@ impl Drive {
     /// Until when the machine is being built, if it is and has not landed.
     fn building_until(&self) -> Option<Time> {
         let want = self.want.as_ref().filter(|want| !want.gone)?;
-        if self.is_configured(want) { None } else { want.build_by }
+        if self.built { None } else { want.build_by }
     }
 
     fn is_configured(&self, want: &Want) -> bool {
@@ -394,7 +405,7 @@ impl Drive {
             return None;
         }
         match (seen, want.power) {
-            (Seen::Absent, Power::Running) => want.build_by.is_some().then_some(Call::Create),
+            (Seen::Absent, Power::Running) => self.building_until().is_some().then_some(Call::Create),
             (Seen::Stopped, Power::Running) => Some(Call::Start),
             (Seen::Running { .. }, Power::Stopped) => Some(Call::Stop),
             (Seen::Running { .. }, Power::Running)
@@ -578,6 +589,14 @@ mod tests {
         assert_eq!(tell(&mut drive, Event::Inspected(Seen::Stopped)), [Act::Provider(Call::Start)]);
         tell(&mut drive, Event::Done(Call::Start));
         assert_eq!(tell(&mut drive, Event::Inspected(running())), [Act::Connect]);
+    }
+
+    #[test]
+    fn a_machine_that_vanishes_after_its_build_is_not_built_again_under_the_same_want() {
+        let mut drive = booted();
+        tell(&mut drive, Event::Ended);
+        assert_eq!(tell(&mut drive, Event::Inspected(Seen::Absent)), []);
+        assert_eq!(drive.fact().machine, Machine::Absent);
     }
 
     #[test]
