@@ -75,6 +75,15 @@ pub enum Event {
     Timer,
 }
 
+/// What became of an order to the agent. Keys and setup succeed and fail apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    pub revision: u64,
+    pub keys: Result<(), Failure>,
+    pub setup: Result<(), Failure>,
+    pub remarks: Vec<String>,
+}
+
 /// What the provider saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
@@ -104,8 +113,8 @@ pub struct Drive {
     link: Link,
     /// As it introduced itself in this boot.
     agent: Option<AgentInfo>,
-    /// The newest revision that was applied in this boot, and how.
-    applied: Option<(u64, Result<Vec<String>, Failure>)>,
+    /// What became of the newest order of this boot.
+    applied: Option<Applied>,
     applying: Option<u64>,
     /// Whether it was configured once: from then on it is no build any more, whatever the newest
     /// want still says of one.
@@ -223,12 +232,12 @@ impl Drive {
                 self.applying = None;
                 self.reconnect.failed(now_ms);
             }
-            Event::Applied { revision, result } => {
-                if self.applying == Some(revision) {
+            Event::Applied(applied) => {
+                if self.applying == Some(applied.revision) {
                     self.applying = None;
                 }
-                self.built |= result.is_ok();
-                self.applied = Some((revision, result));
+                self.built |= applied.keys.is_ok() && applied.setup.is_ok();
+                self.applied = Some(applied);
                 self.judge_build();
             }
             Event::Sessions(open) => self.sessions = open,
@@ -353,7 +362,12 @@ impl Drive {
 
     /// A first configuration that failed, fails the build.
     fn judge_build(&mut self) {
-        if let (Some(_), Some((_, Err(failure)))) = (self.building_until(), &self.applied) {
+        if self.building_until().is_none() {
+            return;
+        }
+        if let Some(Applied { keys, setup, .. }) = &self.applied
+            && let Some(failure) = setup.as_ref().err().or(keys.as_ref().err())
+        {
             self.failure = Some(failure.clone());
         }
     }
@@ -385,8 +399,10 @@ impl Drive {
         if self.built { None } else { want.build_by }
     }
 
-    fn is_configured(&self, want: &Want) -> bool {
-        matches!(&self.applied, Some((revision, Ok(_))) if *revision == want.revision)
+    /// What became of the newest want's order, once it was answered.
+    fn landed(&self) -> Option<&Applied> {
+        let want = self.want.as_ref()?;
+        self.applied.as_ref().filter(|applied| applied.revision == want.revision)
     }
 
     fn wants_gone(&self) -> bool {
@@ -431,7 +447,7 @@ impl Drive {
             }
             Link::Up if self.applying.is_none() => {
                 let want = self.want.as_ref().filter(|want| !want.gone && want.power == Power::Running)?;
-                let stale = self.applied.as_ref().is_none_or(|(revision, _)| *revision != want.revision);
+                let stale = self.applied.as_ref().is_none_or(|applied| applied.revision != want.revision);
                 stale.then(|| {
                     self.applying = Some(want.revision);
                     Act::Apply { revision: want.revision }
@@ -482,17 +498,17 @@ impl Drive {
     /// the machine counts as booting.
     fn running(&self, boot_id: Ulid, started_at: Time) -> Machine {
         let Some(agent) = self.agent.clone() else { return Machine::Booting };
-        let landed = self.want.as_ref().is_some_and(|want| self.is_configured(want));
-        let remarks = match &self.applied {
-            Some((_, Ok(remarks))) => remarks.clone(),
-            Some((_, Err(failure))) => vec![failure.message.clone()],
-            None => Vec::new(),
-        };
+        let landed = self.landed();
+        let mut remarks = self.applied.as_ref().map_or_else(Vec::new, |applied| applied.remarks.clone());
+        if let Some(Applied { keys, setup, .. }) = &self.applied {
+            let failures = [setup, keys].into_iter().filter_map(|outcome| outcome.as_ref().err());
+            remarks.extend(failures.map(|failure| failure.message.clone()));
+        }
         Machine::Running(Running {
             boot_id,
             started_at,
-            configured: landed,
-            keys_confirmed: landed,
+            configured: landed.is_some_and(|applied| applied.setup.is_ok()),
+            keys_confirmed: landed.is_some_and(|applied| applied.keys.is_ok()),
             agent,
             remarks,
             sessions: self.sessions,
@@ -528,6 +544,10 @@ mod tests {
         Drive::new(Ulid::from_bytes([1; 16]))
     }
 
+    fn applied(revision: u64) -> Event {
+        Event::Applied(Applied { revision, keys: Ok(()), setup: Ok(()), remarks: Vec::new() })
+    }
+
     fn running() -> Seen {
         Seen::Running { boot_id: Ulid::from_bytes([2; 16]), started_at: Time::from_millis(1) }
     }
@@ -545,7 +565,7 @@ mod tests {
         assert_eq!(tell(&mut drive, Event::Inspected(running())), [Act::Connect]);
         let up = Event::LinkUp { agent: AgentInfo::default() };
         assert_eq!(tell(&mut drive, up), [Act::Apply { revision: 1 }]);
-        assert_eq!(tell(&mut drive, Event::Applied { revision: 1, result: Ok(Vec::new()) }), []);
+        assert_eq!(tell(&mut drive, applied(1)), []);
         drive
     }
 
@@ -568,7 +588,7 @@ mod tests {
         let mut drive = booted();
         assert_eq!(tell(&mut drive, Event::Want(Box::new(want(2)))), [Act::Apply { revision: 2 }]);
         assert!(!state(&drive).keys_confirmed);
-        tell(&mut drive, Event::Applied { revision: 2, result: Ok(Vec::new()) });
+        tell(&mut drive, applied(2));
         assert_eq!(drive.fact().observed_revision, 2);
         assert!(state(&drive).keys_confirmed);
     }
@@ -618,6 +638,26 @@ mod tests {
         let Machine::Failed(failure) = drive.fact().machine else { panic!("not failed") };
         assert_eq!(failure.reason, "BuildTimedOut");
         assert!(failure.message.contains("waiting for the agent"), "{}", failure.message);
+    }
+
+    // rule F1
+    #[test]
+    fn a_first_configuration_that_fails_fails_the_build_and_a_later_one_does_not() {
+        let failed = |revision| {
+            let failure = Failure { reason: "HomeFailed".into(), message: "home: no space".into() };
+            Event::Applied(Applied { revision, keys: Ok(()), setup: Err(failure), remarks: Vec::new() })
+        };
+        let mut drive = drive();
+        tell(&mut drive, Event::Want(Box::new(want(1))));
+        tell(&mut drive, Event::Inspected(running()));
+        tell(&mut drive, Event::LinkUp { agent: AgentInfo::default() });
+        tell(&mut drive, failed(1));
+        assert!(matches!(drive.fact().machine, Machine::Failed(failure) if failure.reason == "HomeFailed"));
+        let mut drive = booted();
+        tell(&mut drive, Event::Want(Box::new(want(2))));
+        tell(&mut drive, failed(2));
+        assert!(!state(&drive).configured && state(&drive).keys_confirmed);
+        assert_eq!(state(&drive).remarks, ["home: no space"]);
     }
 
     // scenarios case 7
