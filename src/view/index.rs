@@ -94,7 +94,7 @@ impl State {
         self.began_at = version;
         self.kinds.clear();
         for resource in resources {
-            self.insert(Arc::new(resource));
+            self.insert(&Arc::new(resource));
         }
     }
 
@@ -103,13 +103,13 @@ impl State {
         let event = match write {
             Applied::Put(resource) => {
                 let resource = Arc::new(resource);
-                let previous = self.insert(Arc::clone(&resource));
+                let previous = self.insert(&resource);
                 let change = if previous.is_some() { Change::Modified } else { Change::Added };
                 WatchEvent { change, resource, previous }
             }
             Applied::Removed { key, version } => {
                 let previous = self.remove(&key)?;
-                let resource = Arc::new(previous.at_version(version));
+                let resource = Arc::new(previous.as_ref().clone().with_version(version));
                 WatchEvent { change: Change::Deleted, resource, previous: Some(previous) }
             }
         };
@@ -127,15 +127,15 @@ impl State {
         }
     }
 
-    fn insert(&mut self, resource: Arc<Resource>) -> Option<Arc<Resource>> {
+    fn insert(&mut self, resource: &Arc<Resource>) -> Option<Arc<Resource>> {
         let key = resource.key.clone();
-        self.by_uid.insert(resource.uid, Arc::clone(&resource));
+        self.by_uid.insert(resource.uid, Arc::clone(resource));
         let objects = &mut self.kind(key.group, key.plural).objects;
-        let previous = objects.entry(key.namespace).or_default().insert(key.name, Arc::clone(&resource));
+        let previous = objects.entry(key.namespace).or_default().insert(key.name, Arc::clone(resource));
         if let Some(previous) = &previous {
             self.queues.forget(previous);
         }
-        self.queues.admit(&resource);
+        self.queues.admit(resource);
         previous
     }
 

@@ -39,14 +39,13 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// The same state under another version, as a removal tells it.
+    /// The same state under another version.
     #[must_use]
-    pub fn at_version(&self, version: u64) -> Self {
-        let mut copy = self.clone();
-        copy.version = version;
-        if let Some(metadata) = copy.value.get_mut("metadata").and_then(Value::as_object_mut) {
+    pub fn with_version(mut self, version: u64) -> Self {
+        self.version = version;
+        if let Some(metadata) = self.value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("resourceVersion".to_owned(), Value::from(version.to_string()));
         }
-        copy
+        self
     }
 }
