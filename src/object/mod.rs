@@ -18,6 +18,7 @@ mod metadata;
 mod names;
 mod namespace;
 mod pool;
+pub mod provider_config;
 mod prune;
 pub mod public_key;
 mod schema;

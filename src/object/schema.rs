@@ -59,6 +59,9 @@ fn tidy(schema: &mut Value) {
         keywords.remove("additionalProperties");
         keywords.insert(ANY_FIELDS.into(), Value::Bool(true));
     }
+    if keywords.get("type").is_some_and(|name| name == "array") {
+        keywords.entry("x-kubernetes-list-type").or_insert("atomic".into());
+    }
     if let Some(fields) = keywords.get_mut("properties").and_then(Value::as_object_mut) {
         fields.values_mut().for_each(tidy);
     }

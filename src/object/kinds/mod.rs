@@ -7,14 +7,15 @@ mod event;
 mod lease;
 mod namespace;
 mod pool;
+mod subject;
 mod user;
 mod workstation;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Cell, Column, Registry};
+use super::{Cell, Column, Registry, Subject};
 
 /// Every kind this version serves, what others refer to first.
 #[must_use]
@@ -56,4 +57,9 @@ fn complete<T: Serialize + DeserializeOwned>(object: Value) -> Result<Value, ser
         whole.append(&mut fields);
     }
     Ok(Value::Object(whole))
+}
+
+/// A subject in one word, as people write it.
+fn subject_name(subject: &Value) -> Value {
+    Subject::deserialize(subject).map_or(Value::Null, |subject| subject.to_string().into())
 }

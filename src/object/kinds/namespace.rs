@@ -1,11 +1,11 @@
-//! Namespaces: cluster-wide.
+//! Namespaces: who administers them, and how much they may hold.
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::{AGE, complete};
-use crate::object::{CORE_GROUP, Column, FieldError, Kind, NameRule, Namespace, VERSION, schema};
+use super::{AGE, complete, subject};
+use crate::object::{CORE_GROUP, FieldError, Kind, NameRule, Namespace, VERSION, schema};
 
 /// Namespace, as the API serves it.
 pub static KIND: Kind = Kind {
@@ -20,7 +20,7 @@ pub static KIND: Kind = Kind {
     namespaced: false,
     has_status: false,
     name_rule: NameRule::Subdomain,
-    columns: COLUMNS,
+    columns: &[AGE],
     schema: || &SCHEMA,
     check,
     complete: complete::<Namespace>,
@@ -28,8 +28,8 @@ pub static KIND: Kind = Kind {
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(schema::of::<Namespace>);
 
-const COLUMNS: &[Column] = &[AGE];
-
-fn check(_new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    Vec::new()
+fn check(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+    let admins = new.pointer("/spec/admins").and_then(Value::as_array);
+    let admins = admins.into_iter().flatten().enumerate();
+    admins.flat_map(|(index, admin)| subject::check(Some(admin), &format!("spec.admins[{index}]"))).collect()
 }

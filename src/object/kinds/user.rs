@@ -1,11 +1,11 @@
-//! Users: cluster-wide.
+//! Users: the people a daemon knows.
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::{AGE, complete};
-use crate::object::{CORE_GROUP, Column, FieldError, Kind, NameRule, User, VERSION, schema};
+use super::{AGE, complete, wide};
+use crate::object::{CORE_GROUP, Cell, FieldError, Kind, NameRule, User, VERSION, schema};
 
 /// User, as the API serves it.
 pub static KIND: Kind = Kind {
@@ -20,7 +20,11 @@ pub static KIND: Kind = Kind {
     namespaced: false,
     has_status: false,
     name_rule: NameRule::Subdomain,
-    columns: COLUMNS,
+    columns: &[
+        wide("Display Name", "string", "Their name for people.", Cell::At("/spec/displayName")),
+        wide("Disabled", "boolean", "Whether they may do nothing.", Cell::At("/spec/disabled")),
+        AGE,
+    ],
     schema: || &SCHEMA,
     check,
     complete: complete::<User>,
@@ -28,8 +32,7 @@ pub static KIND: Kind = Kind {
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(schema::of::<User>);
 
-const COLUMNS: &[Column] = &[AGE];
-
 fn check(_new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+    // The schema says it all.
     Vec::new()
 }
