@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ulid::Ulid;
 
 use super::Bond;
-use crate::machine::AgentInfo;
+use crate::machine::{AgentInfo, Power};
 use crate::object::{
     AgentStatus, Condition, MachineStatus, MemberState, Metadata, RELEASE_FINALIZER, SERVER_PREFIX,
     SshAccess, Time, Truth, Workstation, WorkstationPhase, WorkstationSpec, WorkstationStatus,
@@ -130,6 +130,19 @@ impl Member {
         self.observed.keys_revision == self.wanted.keys_revision
     }
 
+    /// The power state its spec shows: written by the pool, and a change of it is a change of spec.
+    pub const fn shown_power(&self) -> Power {
+        match self.state {
+            MemberState::IdleStopped | MemberState::Stopping => Power::Stopped,
+            MemberState::Building
+            | MemberState::Starting
+            | MemberState::IdleRunning
+            | MemberState::Leased
+            | MemberState::Recycling
+            | MemberState::Deleting => Power::Running,
+        }
+    }
+
     /// How to reach it over SSH, once its agent has introduced itself.
     pub fn ssh(&self) -> Option<SshAccess> {
         (!self.observed.agent.login_user.is_empty()).then(|| SshAccess {
@@ -158,7 +171,7 @@ impl Member {
         }
         let mut spec = WorkstationSpec::clone(&self.spec);
         spec.cordoned = self.cordoned;
-        spec.stopped = matches!(self.state, MemberState::IdleStopped | MemberState::Stopping);
+        spec.stopped = self.shown_power() == Power::Stopped;
         Workstation { status: self.status(metadata.generation), metadata, spec }
     }
 
