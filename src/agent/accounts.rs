@@ -76,6 +76,12 @@ pub(super) fn find(place: &Place, name: &str) -> Result<Option<Account>, Account
     Ok(account(line, &group))
 }
 
+/// The id of a group; None if there is none.
+pub(super) fn group_id(place: &Place, name: &str) -> Option<u32> {
+    let group = Table::read(place, "etc/group").ok()?;
+    field(group.line(name)?, 2)?.parse().ok()
+}
+
 /// Makes the account what it should be, and says what it is then.
 pub(super) fn ensure(place: &Place, wished: Wished<'_>) -> Result<Account, AccountError> {
     check(wished)?;
@@ -85,7 +91,8 @@ pub(super) fn ensure(place: &Place, wished: Wished<'_>) -> Result<Account, Accou
     match passwd.line(wished.name).cloned() {
         None => {
             let gid = own_group(&mut group, wished.name)?;
-            let uid = free_id(&passwd, PERSON_IDS, Some(gid)).ok_or(AccountError::NoFreeId(wished.name.into()))?;
+            let uid =
+                free_id(&passwd, PERSON_IDS, Some(gid)).ok_or(AccountError::NoFreeId(wished.name.into()))?;
             let shell = wished.shell.unwrap_or(wished.shell_if_new);
             passwd.lines.push(format!("{0}:x:{uid}:{gid}::/home/{0}:{shell}", wished.name));
             Table::append_if_present(place, "etc/shadow", wished.name, "*::0:99999:7:::")?;
@@ -176,12 +183,18 @@ fn field(line: &str, number: usize) -> Option<&str> {
 
 /// Holds the lock of the account files until it is dropped. Another holder is waited for.
 fn lock(place: &Place) -> Result<std::fs::File, AccountError> {
-    let file = std::fs::File::options().create(true).truncate(false).write(true).open(place.path("etc/.pwd.lock"))?;
+    let file = std::fs::File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(place.path("etc/.pwd.lock"))?;
     let give_up_at = Instant::now() + LOCK_WAIT;
     loop {
         match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
-            Err(Errno::AGAIN | Errno::ACCESS) if Instant::now() < give_up_at => std::thread::sleep(LOCK_RETRY),
+            Err(Errno::AGAIN | Errno::ACCESS) if Instant::now() < give_up_at => {
+                std::thread::sleep(LOCK_RETRY)
+            }
             Err(Errno::AGAIN | Errno::ACCESS) => return Err(AccountError::Locked),
             Err(errno) => return Err(std::io::Error::from(errno).into()),
         }
@@ -202,7 +215,12 @@ impl Table {
         Ok(Self { path, lines: as_read.lines().map(str::to_owned).collect(), as_read })
     }
 
-    fn append_if_present(place: &Place, path: &'static str, name: &str, rest: &str) -> Result<(), AccountError> {
+    fn append_if_present(
+        place: &Place,
+        path: &'static str,
+        name: &str,
+        rest: &str,
+    ) -> Result<(), AccountError> {
         let mut table = Self::read(place, path)?;
         if !table.as_read.is_empty() && table.line(name).is_none() {
             table.lines.push(format!("{name}:{rest}"));
@@ -261,14 +279,20 @@ mod tests {
 
     #[test]
     fn a_new_account_gets_free_ids_its_own_group_and_the_groups_asked_for() {
-        let (_root, place) = place("root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n", "root:x:0:\nann:x:1000:\nvideo:x:44:ann\n");
+        let (_root, place) = place(
+            "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n",
+            "root:x:0:\nann:x:1000:\nvideo:x:44:ann\n",
+        );
         place.replace("etc/shadow", b"root:*:1::::::\n", 0o640).expect("written");
         let groups = ["video".to_owned(), "docker".to_owned()];
         let account = ensure(&place, wished("dev", &groups)).expect("made");
         assert_eq!(account.user, User { uid: 1001, gid: 1001, groups: vec![1001, 44, 999] });
         assert_eq!(account.home, PathBuf::from("/home/dev"));
         assert!(text(&place, "etc/passwd").ends_with("\ndev:x:1001:1001::/home/dev:/bin/bash\n"));
-        assert_eq!(text(&place, "etc/group"), "root:x:0:\nann:x:1000:\nvideo:x:44:ann,dev\ndev:x:1001:\ndocker:x:999:dev\n");
+        assert_eq!(
+            text(&place, "etc/group"),
+            "root:x:0:\nann:x:1000:\nvideo:x:44:ann,dev\ndev:x:1001:\ndocker:x:999:dev\n"
+        );
         assert_eq!(text(&place, "etc/shadow"), "root:*:1::::::\ndev:*::0:99999:7:::\n");
         assert_eq!(place.read("etc/gshadow").expect("read"), None);
         assert_eq!(find(&place, "dev").expect("read"), Some(account));
@@ -291,11 +315,15 @@ mod tests {
 
     #[test]
     fn names_that_would_break_a_file_and_root_as_the_login_user_are_refused() {
-        let (_root, place) = place("root:x:0:0:root:/root:/bin/sh\ntoor:x:0:0::/root:/bin/sh\n", "root:x:0:\n");
+        let (_root, place) =
+            place("root:x:0:0:root:/root:/bin/sh\ntoor:x:0:0::/root:/bin/sh\n", "root:x:0:\n");
         let refused = |wished| ensure(&place, wished).expect_err("refused").to_string();
         assert_eq!(refused(wished("a:b", &[])), "\"a:b\" is no user name");
         assert_eq!(refused(wished("dev", &["x\ny".to_owned()])), "\"x\\ny\" is no group name");
-        assert_eq!(refused(Wished { shell: Some("sh"), ..wished("dev", &[]) }), "\"sh\" is no absolute path of a shell");
+        assert_eq!(
+            refused(Wished { shell: Some("sh"), ..wished("dev", &[]) }),
+            "\"sh\" is no absolute path of a shell"
+        );
         assert_eq!(refused(wished("toor", &[])), "toor has another user id than a login user may have");
     }
 }

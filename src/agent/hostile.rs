@@ -29,7 +29,8 @@ pub(super) fn hello(hello: wire::AgentHello) -> Result<Hello, String> {
     if !hello.login_user.is_empty() && !is_user_name(&hello.login_user) {
         return Err("its login user is no user name".to_owned());
     }
-    let host_keys: Option<Vec<String>> = hello.host_keys.iter().take(HOST_KEYS_MAX).map(|l| host_key(l)).collect();
+    let host_keys: Option<Vec<String>> =
+        hello.host_keys.iter().take(HOST_KEYS_MAX).map(|l| host_key(l)).collect();
     let agent = AgentInfo {
         version: printable(&hello.version, WORD_CHARS_MAX),
         capabilities: list(&hello.capabilities, CAPABILITIES_MAX, WORD_CHARS_MAX),
@@ -84,7 +85,11 @@ mod tests {
     const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
 
     fn said(login_user: &str, host_key: &str) -> wire::AgentHello {
-        wire::AgentHello { login_user: login_user.into(), host_keys: vec![host_key.into()], ..Default::default() }
+        wire::AgentHello {
+            login_user: login_user.into(),
+            host_keys: vec![host_key.into()],
+            ..Default::default()
+        }
     }
 
     #[test]

@@ -262,7 +262,8 @@ fn take(frame: ToDaemon, awaited: &Mutex<Awaited>, state: &watch::Sender<State>)
     match frame {
         ToDaemon::Hello(_) => return Err(LinkError::Protocol("a second hello".to_owned())),
         ToDaemon::Applied(applied) => {
-            if let Some((_, answer)) = awaited.applied.take_if(|(revision, _)| *revision == applied.revision) {
+            if let Some((_, answer)) = awaited.applied.take_if(|(revision, _)| *revision == applied.revision)
+            {
                 // An answer whose asker has gone is of no use to anybody.
                 drop(answer.send(hostile::applied(applied)));
             }
@@ -272,7 +273,7 @@ fn take(frame: ToDaemon, awaited: &Mutex<Awaited>, state: &watch::Sender<State>)
         }
         ToDaemon::Pong(number) => {
             if let Some((_, answer)) = awaited.pong.take_if(|(asked, _)| *asked == number) {
-                drop(answer.send(()));
+                let _ = answer.send(());
             }
         }
     }
@@ -292,7 +293,12 @@ mod tests {
     const SOON: Duration = Duration::from_secs(10);
 
     fn hello() -> AgentHello {
-        AgentHello { protocol: wire::PROTOCOL, version: "9".into(), login_user: "dev".into(), ..AgentHello::default() }
+        AgentHello {
+            protocol: wire::PROTOCOL,
+            version: "9".into(),
+            login_user: "dev".into(),
+            ..AgentHello::default()
+        }
     }
 
     /// A link, and the stream of an agent that has said `hello`.
@@ -306,8 +312,14 @@ mod tests {
     }
 
     fn done(revision: u64) -> ToDaemon {
-        let failed = Outcome::Failed { reason: "HomeFailed".into(), message: "home: no\u{1b}[2Jspace".into() };
-        ToDaemon::Applied(wire::Applied { revision, keys: Outcome::Done, setup: failed, remarks: vec!["r".into()] })
+        let failed =
+            Outcome::Failed { reason: "HomeFailed".into(), message: "home: no\u{1b}[2Jspace".into() };
+        ToDaemon::Applied(wire::Applied {
+            revision,
+            keys: Outcome::Done,
+            setup: failed,
+            remarks: vec!["r".into()],
+        })
     }
 
     #[tokio::test]
@@ -331,7 +343,10 @@ mod tests {
         let applied = applied.expect("applied");
         assert_eq!(applied.keys, Ok(()));
         let failure = applied.setup.expect_err("failed");
-        assert_eq!((failure.reason.as_str(), failure.message.as_str()), ("HomeFailed", "home: no\u{fffd}[2Jspace"));
+        assert_eq!(
+            (failure.reason.as_str(), failure.message.as_str()),
+            ("HomeFailed", "home: no\u{fffd}[2Jspace")
+        );
         assert_eq!(applied.remarks, ["r"]);
     }
 

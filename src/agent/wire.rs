@@ -23,7 +23,8 @@ use crate::machine;
 pub const PROTOCOL: u32 = 1;
 
 /// What this build's agent can do, by name: what later versions add is announced here.
-pub const CAPABILITIES: &[&str] = &["configure.identity", "configure.environment", "keys", "ssh.exec", "ssh.pty"];
+pub const CAPABILITIES: &[&str] =
+    &["configure.identity", "configure.environment", "keys", "ssh.exec", "ssh.pty"];
 
 /// What the daemon says.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,7 +99,11 @@ impl From<&machine::Setup> for Setup {
             shell: setup.identity.shell.clone(),
             groups: setup.identity.groups.clone(),
             sudo: setup.identity.sudo,
-            environment: setup.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+            environment: setup
+                .environment
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
         }
     }
 }
@@ -175,7 +180,10 @@ pub async fn read_frame<F: Frame>(stream: &mut (impl AsyncRead + Unpin)) -> Resu
 }
 
 /// Writes one frame.
-pub async fn write_frame<F: Frame>(stream: &mut (impl AsyncWrite + Unpin), frame: &F) -> Result<(), WireError> {
+pub async fn write_frame<F: Frame>(
+    stream: &mut (impl AsyncWrite + Unpin),
+    frame: &F,
+) -> Result<(), WireError> {
     stream.write_all(&encode(frame)?).await?;
     Ok(stream.flush().await?)
 }
@@ -267,7 +275,8 @@ mod tests {
         });
         let bytes = postcard::to_allocvec(&applied).expect("encoded");
         assert_eq!(bytes, [1, 0xac, 2, 0, 1, 1, b'R', 1, b'm', 1, 1, b'x']);
-        let setup = Setup { sudo: Some(false), environment: vec![("A".into(), "b".into())], ..Setup::default() };
+        let setup =
+            Setup { sudo: Some(false), environment: vec![("A".into(), "b".into())], ..Setup::default() };
         let apply = ToAgent::Apply(Apply { revision: 1, keys: vec!["k".into()], setup });
         let bytes = postcard::to_allocvec(&apply).expect("encoded");
         assert_eq!(bytes, [1, 1, 1, 1, b'k', 0, 0, 0, 1, 0, 1, 1, b'A', 1, b'b']);

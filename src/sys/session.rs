@@ -91,7 +91,7 @@ pub fn signal(child: &Child, signal: Signal) {
     let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     if let Some(leader) = leader {
         // The group may be gone already: then there is nobody to tell.
-        drop(rustix::process::kill_process_group(leader, signal));
+        let _ = rustix::process::kill_process_group(leader, signal);
     }
 }
 
@@ -129,10 +129,16 @@ impl NewTerminal {
         let name = OsString::from_vec(rustix::pty::ptsname(&master, Vec::new())?.into_bytes());
         // As login programs do: with a group `tty`, only its programs may write to the terminal.
         let mode = if group.is_some() { 0o620 } else { 0o600 };
-        rustix::fs::fchown(&side, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(group.unwrap_or(user.gid))))?;
+        rustix::fs::fchown(
+            &side,
+            Some(Uid::from_raw(user.uid)),
+            Some(Gid::from_raw(group.unwrap_or(user.gid))),
+        )?;
         rustix::fs::fchmod(&side, Mode::from_raw_mode(mode))?;
         rustix::fs::fcntl_setfl(&master, rustix::fs::fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
-        Ok(Self { terminal: Terminal { master: AsyncFd::register(master)?, name }, side })
+        // SAFETY: the `AsyncFd` owns the descriptor, which stays open and the same while it lives.
+        let master = unsafe { AsyncFd::register(master)? };
+        Ok(Self { terminal: Terminal { master, name }, side })
     }
 }
 
@@ -256,7 +262,13 @@ impl Program {
     pub fn login_shell(shell: &Path, environment: Vec<(OsString, OsString)>, directory: &Path) -> Self {
         let mut argv0 = OsString::from("-");
         argv0.push(shell.file_name().unwrap_or(shell.as_os_str()));
-        Self { path: shell.to_owned(), argv0, arguments: Vec::new(), environment, directory: directory.to_owned() }
+        Self {
+            path: shell.to_owned(),
+            argv0,
+            arguments: Vec::new(),
+            environment,
+            directory: directory.to_owned(),
+        }
     }
 
     /// `shell -c command`.
