@@ -76,6 +76,12 @@ pub(super) fn find(place: &Place, name: &str) -> Result<Option<Account>, Account
     Ok(account(line, &group))
 }
 
+/// The id of a group; None if there is none.
+pub(super) fn group_id(place: &Place, name: &str) -> Option<u32> {
+    let group = Table::read(place, "etc/group").ok()?;
+    field(group.line(name)?, 2)?.parse().ok()
+}
+
 /// Makes the account what it should be, and says what it is then.
 pub(super) fn ensure(place: &Place, wished: Wished<'_>) -> Result<Account, AccountError> {
     check(wished)?;

@@ -273,7 +273,7 @@ fn take(frame: ToDaemon, awaited: &Mutex<Awaited>, state: &watch::Sender<State>)
         }
         ToDaemon::Pong(number) => {
             if let Some((_, answer)) = awaited.pong.take_if(|(asked, _)| *asked == number) {
-                drop(answer.send(()));
+                let _ = answer.send(());
             }
         }
     }

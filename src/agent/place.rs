@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Longest file of root's that is read whole, in bytes.
@@ -74,14 +74,9 @@ impl Place {
         self.replace(path, text.as_bytes(), mode)
     }
 
-    /// Makes one directory, if it is not there.
+    /// Makes a directory and those it lies in, where they are not there.
     pub(super) fn make_directory(&self, path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
-        let path = self.path(path);
-        match fs::create_dir(&path) {
-            Ok(()) => fs::set_permissions(&path, Permissions::from_mode(mode)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(error),
-        }
+        fs::DirBuilder::new().recursive(true).mode(mode).create(self.path(path))
     }
 
     /// Removes a file of root's, if it is there.

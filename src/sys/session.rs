@@ -91,7 +91,7 @@ pub fn signal(child: &Child, signal: Signal) {
     let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     if let Some(leader) = leader {
         // The group may be gone already: then there is nobody to tell.
-        drop(rustix::process::kill_process_group(leader, signal));
+        let _ = rustix::process::kill_process_group(leader, signal);
     }
 }
 
@@ -136,7 +136,9 @@ impl NewTerminal {
         )?;
         rustix::fs::fchmod(&side, Mode::from_raw_mode(mode))?;
         rustix::fs::fcntl_setfl(&master, rustix::fs::fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
-        Ok(Self { terminal: Terminal { master: AsyncFd::register(master)?, name }, side })
+        // SAFETY: the `AsyncFd` owns the descriptor, which stays open and the same while it lives.
+        let master = unsafe { AsyncFd::register(master)? };
+        Ok(Self { terminal: Terminal { master, name }, side })
     }
 }
 
