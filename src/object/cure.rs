@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
+use super::FieldError;
 use super::schema::TYPE_NAME;
 
 /// What a duration looks like.
 pub const A_DURATION: &str = "must be a duration: write a number and a unit, such as 90s, 10m, 1h30m or 7d";
 
 /// The start of the message for an `image` of the wrong type. Only a provider knows which images it
-/// carries: `append_carried` adds them.
+/// carries: `name_carried_images` adds them.
 const AN_IMAGE: &str = "expected {distribution, version}";
 
 /// No longer text is repeated in a message: whoever wrote it knows it, and it may be a secret
@@ -21,6 +22,15 @@ pub fn wrong_type(schema: &Value, value: &Value) -> String {
         return image(value);
     }
     format!("Invalid value: {}: {}", shown(value), must_be(schema, value))
+}
+
+/// Adds to every message about an `image` of the wrong type which ones there are: only a provider
+/// knows, and it is never asked about an image it cannot read.
+pub fn name_carried_images(errors: &mut [FieldError], carried: &[String]) {
+    for error in errors.iter_mut().filter(|error| error.message.starts_with(AN_IMAGE)) {
+        error.message.push_str("; this daemon carries: ");
+        error.message.push_str(&carried.join(", "));
+    }
 }
 
 /// A value as a message shows it: itself where it is short, else what sort of value it is.

@@ -31,6 +31,7 @@ mod workstation;
 
 pub use change::{Admitted, FieldValidation, MODIFIED, Mutation, Part, Rejected, admit_create, admit_update};
 pub use condition::{Condition, Truth};
+pub use cure::name_carried_images;
 pub use device::{Device, DeviceSpec};
 pub use duration::Span;
 pub use event::{Event, EventType, ObjectReference};

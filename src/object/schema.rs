@@ -52,7 +52,7 @@ fn tidy(schema: &mut Value) {
     drop_null(keywords);
     flatten_variants(keywords);
     bound_integers(keywords);
-    if keywords.get("default").is_some_and(|default| default.is_null()) {
+    if keywords.get("default").is_some_and(Value::is_null) {
         keywords.remove("default");
     }
     if keywords.get("additionalProperties") == Some(&Value::Bool(true)) {

@@ -240,3 +240,109 @@ impl FieldRequirement {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn selects(selector: &str, labels: &Value) -> bool {
+        let selector = LabelSelector::parse(selector).expect("a selector");
+        selector.matches(&json!({"metadata": {"name": "a", "labels": labels}}))
+    }
+
+    #[test]
+    fn labels_are_compared_as_kubernetes_does() {
+        let ci = json!({"app": "ci", "tier": "a", "empty": ""});
+        for yes in [
+            "",
+            "app",
+            "app=ci",
+            "app==ci",
+            "app = ci",
+            "app!=cd",
+            "gone!=ci",
+            "!gone",
+            "! gone",
+            "app in (cd, ci)",
+            "app in(ci)",
+            "app notin (cd,ce)",
+            "gone notin (ci)",
+            "app=ci,tier in (a,b),!gone",
+            "empty=",
+            "empty in ()",
+            "example.com/x notin (y)",
+        ] {
+            assert!(selects(yes, &ci), "{yes}");
+        }
+        for no in [
+            "gone",
+            "app=cd",
+            "app!=ci",
+            "!app",
+            "app in (cd)",
+            "app notin (ci)",
+            "app=",
+            "gone=",
+            "app,gone",
+        ] {
+            assert!(!selects(no, &ci), "{no}");
+        }
+        assert!(!selects("app", &Value::Null));
+        assert!(selects("!app", &Value::Null));
+    }
+
+    #[test]
+    fn a_selector_that_makes_no_sense_says_where() {
+        let told = |selector: &str| LabelSelector::parse(selector).expect_err("this is no selector");
+        assert_eq!(told("a b c"), "found 'b', expected: in, notin, =, ==, !=");
+        assert_eq!(told("a in b"), "found 'b', expected: (");
+        assert_eq!(told("a in (b"), "found '', expected: ,, )");
+        assert_eq!(told("a,"), "found '', expected: identifier after ','");
+        assert!(told("a=b c").starts_with("found 'c', expected: ,"));
+        assert!(told("-a=b").starts_with("key: Invalid value: \"-a\": name part must consist of"));
+        assert!(told("a=b!").starts_with("found '!', expected: ,"));
+        assert!(told("=").starts_with("key: Invalid value: \"=\""));
+        assert!(told("!a=b").starts_with("found '=', expected: ',' after '!a'"));
+    }
+
+    #[test]
+    fn a_parsed_selector_can_be_asked_about_bare_labels() {
+        let labels = BTreeMap::from([("app".to_owned(), "ci".to_owned())]);
+        assert!(LabelSelector::parse("app=ci").expect("a selector").matches_labels(&labels));
+        assert!(LabelSelector::default().matches_labels(&labels));
+    }
+
+    #[test]
+    fn fields_are_compared_by_their_text() {
+        let object =
+            json!({"metadata": {"name": "a", "namespace": "local"}, "spec": {"paused": true, "n": 3}});
+        let selects = |text: &str| FieldSelector::parse(text).expect("a selector").matches(&object);
+        for yes in [
+            "",
+            "metadata.name=a",
+            "metadata.name==a",
+            "metadata.namespace!=b",
+            "spec.paused=true",
+            "spec.n=3",
+            "metadata.name=a,spec.n!=4",
+            "status.phase=",
+            "status.phase!=Ready",
+        ] {
+            assert!(selects(yes), "{yes}");
+        }
+        for no in ["metadata.name=b", "metadata.name!=a", "status.phase=Ready", "metadata.name=a,spec.n=4"] {
+            assert!(!selects(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn a_field_selector_that_names_no_field_is_refused() {
+        let told = |selector: &str| FieldSelector::parse(selector).expect_err("this is no selector");
+        assert_eq!(told("name"), "invalid field selector \"name\": write field=value or field!=value");
+        assert_eq!(told("metadata.labels[0]=a"), "field label not supported: metadata.labels[0]");
+        assert_eq!(told("=a"), "field label not supported: ");
+        assert_eq!(told("a..b=c"), "field label not supported: a..b");
+    }
+}
