@@ -1,1 +1,3 @@
 //! Inside a member: init, wire frames, ssh, the configuration pass.
+
+pub mod init;
