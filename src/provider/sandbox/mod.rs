@@ -5,6 +5,11 @@
 pub mod doctor;
 pub mod image;
 pub mod launcher;
+mod cgroups;
+mod limits;
+mod process;
+mod ranges;
+mod record;
 mod options;
 
 pub use options::SandboxOptions;
