@@ -1,0 +1,133 @@
+//! Frozen types that several kinds share. A change here is a new type, as everywhere.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use ulid::Ulid;
+
+use crate::object::{Metadata, OwnerReference, Subject, SubjectKind, Time};
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct MetadataV1 {
+    name: String,
+    generate_name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<u128>,
+    generation: i64,
+    created_ms: Option<i64>,
+    deleted_ms: Option<i64>,
+    deletion_grace_period_seconds: Option<i64>,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+    finalizers: Vec<String>,
+    owner_references: Vec<OwnerReferenceV1>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct OwnerReferenceV1 {
+    api_version: String,
+    kind: String,
+    name: String,
+    uid: String,
+    controller: Option<bool>,
+    block_owner_deletion: Option<bool>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct SubjectV1 {
+    kind: SubjectKindV1,
+    name: String,
+    namespace: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum SubjectKindV1 {
+    User,
+    ServiceAccount,
+}
+
+impl From<&Metadata> for MetadataV1 {
+    /// The resource version is the envelope's.
+    fn from(live: &Metadata) -> Self {
+        Self {
+            name: live.name.clone(),
+            generate_name: live.generate_name.clone(),
+            namespace: live.namespace.clone(),
+            uid: live.uid.map(|uid| uid.0),
+            generation: live.generation,
+            created_ms: live.creation_timestamp.map(Time::millis),
+            deleted_ms: live.deletion_timestamp.map(Time::millis),
+            deletion_grace_period_seconds: live.deletion_grace_period_seconds,
+            labels: live.labels.clone(),
+            annotations: live.annotations.clone(),
+            finalizers: live.finalizers.clone(),
+            owner_references: live.owner_references.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<MetadataV1> for Metadata {
+    fn from(stored: MetadataV1) -> Self {
+        Self {
+            name: stored.name,
+            generate_name: stored.generate_name,
+            namespace: stored.namespace,
+            uid: stored.uid.map(Ulid),
+            resource_version: None,
+            generation: stored.generation,
+            creation_timestamp: stored.created_ms.map(Time::from_millis),
+            deletion_timestamp: stored.deleted_ms.map(Time::from_millis),
+            deletion_grace_period_seconds: stored.deletion_grace_period_seconds,
+            labels: stored.labels,
+            annotations: stored.annotations,
+            finalizers: stored.finalizers,
+            owner_references: stored.owner_references.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<&OwnerReference> for OwnerReferenceV1 {
+    fn from(live: &OwnerReference) -> Self {
+        Self {
+            api_version: live.api_version.clone(),
+            kind: live.kind.clone(),
+            name: live.name.clone(),
+            uid: live.uid.clone(),
+            controller: live.controller,
+            block_owner_deletion: live.block_owner_deletion,
+        }
+    }
+}
+
+impl From<OwnerReferenceV1> for OwnerReference {
+    fn from(stored: OwnerReferenceV1) -> Self {
+        Self {
+            api_version: stored.api_version,
+            kind: stored.kind,
+            name: stored.name,
+            uid: stored.uid,
+            controller: stored.controller,
+            block_owner_deletion: stored.block_owner_deletion,
+        }
+    }
+}
+
+impl From<&Subject> for SubjectV1 {
+    fn from(live: &Subject) -> Self {
+        let kind = match live.kind {
+            SubjectKind::User => SubjectKindV1::User,
+            SubjectKind::ServiceAccount => SubjectKindV1::ServiceAccount,
+        };
+        Self { kind, name: live.name.clone(), namespace: live.namespace.clone() }
+    }
+}
+
+impl From<SubjectV1> for Subject {
+    fn from(stored: SubjectV1) -> Self {
+        let kind = match stored.kind {
+            SubjectKindV1::User => SubjectKind::User,
+            SubjectKindV1::ServiceAccount => SubjectKind::ServiceAccount,
+        };
+        Self { kind, name: stored.name, namespace: stored.namespace }
+    }
+}
