@@ -49,6 +49,9 @@ const ORDER: [fn(&mut Draft<'_>) -> Option<Act>; 22] = [
 
 /// Does the one next act on `draft`.
 pub fn next(draft: &mut Draft<'_>) -> Act {
+    if draft.pool.ended {
+        return Act::Nothing;
+    }
     ORDER.iter().find_map(|act| act(draft)).or_else(|| status::write(draft)).unwrap_or(Act::Nothing)
 }
 
