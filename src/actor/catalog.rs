@@ -2,7 +2,7 @@
 
 use super::core::{Core, Decided, Reading, Sources};
 use super::doors::{Refusal, Write};
-use super::reading::{Judged, Judgement, Present, invalid, judge, typed};
+use super::reading::{Judged, Judgement, Present, invalid, judge, shown, typed};
 use crate::catalog::{Catalog, Change, Command, Denied, Item, ItemKey, ItemKind};
 use crate::machine::{Fact, Want};
 use crate::object::{Kind, Tick, Time};
@@ -25,7 +25,7 @@ impl Core for Catalog {
         let item_key = ItemKey::new(kind, write.verb.name());
         let old = self.get(&item_key).map(|item| Present {
             uid: item.metadata().uid.unwrap_or_default(),
-            value: record(item).present(0).value,
+            value: shown(record(item)).1,
         });
         let Judgement { judged, warnings, expected_version } = judge(write, old.as_ref(), tick)?;
         let creates = matches!(judged, Judged::Create(_));
@@ -57,10 +57,7 @@ impl Core for Catalog {
     fn decide(&self, command: Command, tick: &Tick, (): &()) -> Result<Decided<Change>, Refusal> {
         let changes = Self::decide(self, command, tick)?;
         let preview = changes.iter().find_map(|change| match change {
-            Change::Put(item) => {
-                let shown = record(item).present(0);
-                Some((shown.uid, shown.value))
-            }
+            Change::Put(item) => Some(shown(record(item))),
             Change::Remove { .. } => None,
         });
         // Pools and fleets read what stands here.

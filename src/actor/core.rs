@@ -18,7 +18,7 @@ pub trait Core: Sized + Unpin + 'static {
     /// What is stored and what moves memory.
     type Change;
     /// What a decision may know of other owners' objects.
-    type Inputs;
+    type Inputs: Unpin;
 
     /// Rebuilt from its records; empty for a new owner.
     fn load(owner: &OwnerId, records: Vec<store::Record>) -> Self;

@@ -6,7 +6,7 @@ use super::catalog::device_keys;
 use super::core::{Core, Decided, Reading, Sources};
 use super::doors::{Refusal, Write};
 use super::placement;
-use super::reading::{Judged, Judgement, Present, invalid, judge, typed};
+use super::reading::{Judged, Judgement, Present, invalid, judge, shown, typed};
 use crate::fleet::{Change, Command, Denied, Fleet, Inputs};
 use crate::machine::{Fact, Want};
 use crate::object::{Tick, Time, Workstation};
@@ -31,7 +31,7 @@ impl Core for Fleet {
     fn read(&self, write: &Write, tick: &Tick, sources: &Sources) -> Result<Reading<Command>, Refusal> {
         let old = self.named(write.verb.name()).map(|station| Present {
             uid: station.uid,
-            value: Record::Station(Box::new(station.clone())).present(0).value,
+            value: shown(Record::Station(Box::new(station.clone()))).1,
         });
         let Judgement { judged, warnings, expected_version } = judge(write, old.as_ref(), tick)?;
         let creates = matches!(judged, Judged::Create(_));
@@ -67,10 +67,7 @@ impl Core for Fleet {
     fn decide(&self, command: Command, tick: &Tick, inputs: &Inputs) -> Result<Decided<Change>, Refusal> {
         let decision = Self::decide(self, command, tick, inputs)?;
         let preview = decision.changes.iter().find_map(|change| match change {
-            Change::Put(station) => {
-                let shown = Record::Station(station.clone()).present(0);
-                Some((shown.uid, shown.value))
-            }
+            Change::Put(station) => Some(shown(Record::Station(station.clone()))),
             Change::Remove(_) => None,
         });
         Ok(Decided { changes: decision.changes, wants: decision.wants, preview, ..Decided::default() })

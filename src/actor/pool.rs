@@ -166,7 +166,7 @@ impl PoolCore {
             "Workstation" => Record::Member(pool.member(shown?.uid)?.clone()),
             _ => return None,
         };
-        let present = record.present(0);
+        let present = record.present(0)?;
         Some(Present { uid: present.uid, value: present.value })
     }
 
@@ -220,14 +220,14 @@ impl PoolCore {
 
 fn decided(changes: Vec<Change>, wants: Vec<Want>, act: Act) -> Decided<Change> {
     let preview = changes.iter().find_map(|change| {
-        let shown = match change {
-            Change::PutPool(row) => Record::Pool(row.clone()).present(0),
-            Change::PutLease(lease) => Record::Lease(lease.clone()).present(0),
-            Change::PutMember(member) => Record::Member(member.clone()).present(0),
+        let record = match change {
+            Change::PutPool(row) => Record::Pool(row.clone()),
+            Change::PutLease(lease) => Record::Lease(lease.clone()),
+            Change::PutMember(member) => Record::Member(member.clone()),
             Change::PutEvent(_) | Change::RemovePool(_) | Change::RemoveLease(_) | Change::RemoveMember(_)
             | Change::RemoveEvent(_) => return None,
         };
-        Some((shown.uid, shown.value))
+        record.present(0).map(|shown| (shown.uid, shown.value))
     });
     Decided { changes, wants, preview, writes_status: act == Act::WriteStatus, ..Decided::default() }
 }

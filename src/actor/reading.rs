@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::doors::{Refusal, Verb, Write};
+use crate::store::Record;
 use crate::object::{Admitted, FieldError, MODIFIED, Rejected, Tick, admit_create, admit_update};
 
 /// What a write asks for, once its object has been judged.
@@ -69,6 +70,16 @@ pub fn judge(write: &Write, old: Option<&Present>, tick: &Tick) -> Result<Judgem
 /// When its schema let something through that its type does not take: a defect, told as a refusal.
 pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Refusal> {
     serde_json::from_value(value).map_err(|error| Refusal::BadRequest(error.to_string()))
+}
+
+/// A record of a kind that is always shown, as the API shows it.
+///
+/// # Panics
+/// For a pool that is gone: its owner asks for its presence first.
+#[must_use]
+pub fn shown(record: Record) -> (ulid::Ulid, Value) {
+    let resource = record.present(0).expect("only a pool that is gone is not shown");
+    (resource.uid, resource.value)
 }
 
 /// One wrong field as a refusal.

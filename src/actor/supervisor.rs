@@ -12,14 +12,14 @@ use std::time::Duration;
 use actix::dev::ContextFutureSpawner as _;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, WrapFuture as _};
 
-use super::catalog::Catalog;
 use super::core::{Core, Sources};
 use super::directory::Directory;
 use super::doors::Refusal;
-use super::fleet::Fleet;
 use super::owner::{Ask, Owner, Up};
 use super::pool::PoolCore;
+use crate::catalog::Catalog;
 use crate::clock;
+use crate::fleet::Fleet;
 use crate::store::{OwnerId, Record, Store};
 
 /// Deaths of one owner within [`MEMORY_MS`] after which it is given up.
