@@ -60,3 +60,6 @@ pub const SERVER_PREFIX: &str = "pools.ringleader.dev/";
 pub const POOL_LABEL: &str = "pools.ringleader.dev/pool";
 /// Keeps a lease, a pool or a workstation until what it stands for has been released.
 pub const RELEASE_FINALIZER: &str = "pools.ringleader.dev/release";
+
+#[cfg(test)]
+mod tests;
