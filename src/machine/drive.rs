@@ -66,10 +66,7 @@ pub enum Event {
     LinkDown {
         why: String,
     },
-    Applied {
-        revision: u64,
-        result: Result<Vec<String>, Failure>,
-    },
+    Applied(Applied),
     Sessions(u32),
     /// Time has passed.
     Timer,
