@@ -37,3 +37,16 @@ pub struct Resource {
     pub version: u64,
     pub value: Value,
 }
+
+impl Resource {
+    /// The same state under another version, as a removal tells it.
+    #[must_use]
+    pub fn at_version(&self, version: u64) -> Self {
+        let mut copy = self.clone();
+        copy.version = version;
+        if let Some(metadata) = copy.value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("resourceVersion".to_owned(), Value::from(version.to_string()));
+        }
+        copy
+    }
+}
