@@ -1,8 +1,6 @@
 //! Errors in Kubernetes' form: one `Status` object, from which clients read code, reason, the
 //! object meant, and one cause for each field that is wrong.
 
-use std::borrow::Cow;
-
 use hyper::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
@@ -32,7 +30,7 @@ pub struct Details {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub group: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub kind: Cow<'static, str>,
+    pub kind: &'static str,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -147,25 +145,10 @@ impl Status {
         let message = format!("{options}.meta.k8s.io \"\" is invalid: {}", sentence(errors));
         let details = Details {
             group: "meta.k8s.io",
-            kind: options.into(),
+            kind: options,
             causes: causes(errors),
             ..Details::default()
         };
-        Self::invalid(message, details)
-    }
-
-    /// 422 for a body of another kind than the path says, under the name the body gives itself.
-    pub fn wrong_kind(target: Target<'_>, said: &str) -> Self {
-        let message = format!("Invalid value: {said:?}: must be {}", target.kind.kind);
-        let errors = [FieldError::new("kind", FieldReason::Invalid, message)];
-        Self::invalid_object(target, said.to_owned().into(), &errors)
-    }
-
-    fn invalid_object(target: Target<'_>, kind: Cow<'static, str>, errors: &[FieldError]) -> Self {
-        let group = target.kind.group;
-        let message = format!("{kind}.{group} {:?} is invalid: {}", target.name, sentence(errors));
-        let details =
-            Details { name: target.name.to_owned(), group, kind, causes: causes(errors), ..Details::default() };
         Self::invalid(message, details)
     }
 
@@ -234,7 +217,7 @@ impl Target<'_> {
         let message = format!("namespaces {namespace:?} not found");
         let mut status = Status::new(StatusCode::NOT_FOUND, "NotFound", message);
         status.details =
-            Some(Details { name: namespace.to_owned(), kind: "namespaces".into(), ..Details::default() });
+            Some(Details { name: namespace.to_owned(), kind: "namespaces", ..Details::default() });
         status
     }
 
@@ -248,7 +231,7 @@ impl Target<'_> {
         };
         let message = format!("Operation cannot be fulfilled on {resource}: {why}");
         let mut status = Status::new(StatusCode::CONFLICT, "Conflict", message);
-        status.details = Some(Details { kind: label.into(), ..self.details() });
+        status.details = Some(Details { kind: label, ..self.details() });
         status
     }
 
@@ -256,13 +239,15 @@ impl Target<'_> {
     /// how Kubernetes answers `fieldValidation=Strict`.
     pub fn invalid(self, errors: &[FieldError]) -> Status {
         if !errors.is_empty() && errors.iter().all(|e| e.reason == FieldReason::Unknown) {
-            return self.strict(errors.iter().map(|e| e.message.as_str()));
+            return self.strict(errors.iter().map(unknown_field));
         }
-        Status::invalid_object(self, self.kind.kind.into(), errors)
+        let Kind { kind, group, .. } = *self.kind;
+        let message = format!("{kind}.{group} {:?} is invalid: {}", self.name, sentence(errors));
+        Status::invalid(message, Details { kind, causes: causes(errors), ..self.details() })
     }
 
     /// 400 for what `fieldValidation=Strict` does not let pass.
-    pub fn strict<'e>(self, complaints: impl Iterator<Item = &'e str>) -> Status {
+    pub fn strict(self, complaints: impl Iterator<Item = String>) -> Status {
         let Kind { kind, version, .. } = *self.kind;
         let complaints = complaints.collect::<Vec<_>>().join(", ");
         Status::bad_request(format!(
@@ -280,7 +265,7 @@ impl Target<'_> {
         Details {
             name: self.name.to_owned(),
             group: self.kind.group,
-            kind: self.kind.plural.into(),
+            kind: self.kind.plural,
             ..Details::default()
         }
     }
@@ -291,6 +276,12 @@ impl std::fmt::Display for Target<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{} {:?}", self.kind.plural, self.kind.group, self.name)
     }
+}
+
+/// `unknown field "spec.sise"; did you mean "size"?`: the path stands inside Kubernetes' sentence.
+fn unknown_field(error: &FieldError) -> String {
+    let advice = error.message.strip_prefix("unknown field").unwrap_or_default();
+    format!("unknown field {:?}{advice}", error.path)
 }
 
 fn sentence(errors: &[FieldError]) -> String {
