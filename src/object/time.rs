@@ -5,6 +5,8 @@ use std::fmt;
 use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use sha2::{Digest, Sha256};
+use ulid::Ulid;
 
 /// A wall-clock instant in UTC, to the millisecond. Written as RFC 3339, without a fraction
 /// when it falls on a whole second.
@@ -103,4 +105,25 @@ pub struct Tick {
     pub monotonic_ms: u64,
     /// Fresh for every tick. The n-th id made under one tick is derived from it.
     pub entropy: u128,
+}
+
+impl Tick {
+    /// The `nth` id made under this tick. Ids sort by the time they were made.
+    #[must_use]
+    pub fn ulid(&self, nth: u32) -> Ulid {
+        Ulid::from_parts(u64::try_from(self.wall.millis()).unwrap_or(0), self.random(nth))
+    }
+
+    /// The `nth` 128 random bits under this tick. Different for each `nth`, and nothing of one
+    /// can be told from another without the entropy.
+    #[must_use]
+    pub fn random(&self, nth: u32) -> u128 {
+        let mut hash = Sha256::new();
+        hash.update(self.entropy.to_be_bytes());
+        hash.update(nth.to_be_bytes());
+        let digest = hash.finalize();
+        let mut bits = [0; 16];
+        bits.copy_from_slice(&digest[..16]);
+        u128::from_be_bytes(bits)
+    }
 }
