@@ -18,7 +18,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "actor",
         &["object", "machine", "pool", "access", "view", "store", "provider", "agent", "settings", "clock"],
     ),
-    ("http", &["object", "access", "view", "actor"]),
+    ("http", &["object", "access", "view", "actor", "clock"]),
     ("client", &["object"]),
     ("cli", &["object", "client"]),
     ("settings", &["object"]),

@@ -14,10 +14,10 @@ use super::peer::Peer;
 use super::query::Query;
 use super::read::Selection;
 use super::reply::{self, Reply};
-use super::route::{Route, Subresource};
+use super::route::{Place, Route, Subresource};
 use super::serve::Server;
 use super::status::Status;
-use super::write::{Change, Place};
+use super::write::Change;
 use super::{health, read, ssh, watch, write};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
@@ -53,9 +53,7 @@ async fn respond(server: &Arc<Server>, peer: &Peer, request: Request<Incoming>) 
     match route {
         Route::Nowhere => Ok(reply::nowhere()),
         Route::Collection { kind, namespace } => collection(server, by, request, kind, namespace).await,
-        Route::Object { kind, namespace, name, subresource } => {
-            object(server, by, request, Place { kind, namespace, name }, subresource).await
-        }
+        Route::Object { place, subresource } => object(server, by, request, place, subresource).await,
         _ if !reading => Ok(not_allowed("GET, HEAD")),
         Route::Watch { kind, namespace, name } => {
             let query = Query::parse(request.uri().query());

@@ -44,6 +44,8 @@ impl Decoded {
                 let options = serde_saphyr::options! {
                     duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
                     with_snippet: false,
+                    // Only `true` and `false`: a pool may be called `y` or `no`.
+                    strict_booleans: true,
                 };
                 serde_saphyr::from_slice_with_options(body, options)
                     .map_err(|e| format!("yaml parse error: {e}"))

@@ -74,8 +74,10 @@ impl Discovery {
         let plain = json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups.iter().map(|g| {
             json!({"name": g["name"], "versions": g["versions"], "preferredVersion": g["preferredVersion"]})
         }).collect::<Vec<_>>()});
-        let aggregated: Vec<Value> =
-            versions.iter().map(|((group, version), kinds)| aggregated_group(group, version, kinds)).collect();
+        let aggregated: Vec<Value> = versions
+            .iter()
+            .map(|((group, version), kinds)| aggregated_group(group, version, kinds))
+            .collect();
         let core = json!({"kind": "APIVersions", "versions": [], "serverAddressByClientCIDRs": []});
         Self {
             core: Document::new(&core, &[]),
@@ -231,9 +233,7 @@ fn aggregated_resource(kind: &Kind) -> Value {
         "singularResource": kind.singular, "verbs": sorted(&VERBS),
     });
     add_names(&mut resource, kind);
-    let subresource = |(name, verbs): (&str, &[&str])| {
-        json!({"subresource": name, "responseKind": response_kind, "verbs": sorted(verbs)})
-    };
+    let subresource = |(name, verbs): (&str, &[&str])| json!({"subresource": name, "responseKind": response_kind, "verbs": sorted(verbs)});
     let subresources: Vec<Value> = subresources(kind).into_iter().map(subresource).collect();
     if !subresources.is_empty() {
         resource["subresources"] = json!(subresources);

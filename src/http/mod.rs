@@ -27,10 +27,11 @@ mod route;
 mod serve;
 mod ssh;
 mod status;
-#[cfg(test)]
-mod tests;
 mod watch;
 mod write;
 
 pub use peer::{Peer, SocketGroup};
-pub use serve::{Options, Server, serve};
+pub use serve::{Options, serve};
+
+#[cfg(test)]
+mod tests;

@@ -102,7 +102,10 @@ impl<'a> MediaType<'a> {
     /// The parameter `name`, unquoted.
     pub fn parameter(self, name: &str) -> Option<&'a str> {
         let pairs = self.parameters.split(';').filter_map(|pair| pair.split_once('='));
-        pairs.map(|(key, value)| (key.trim(), value.trim().trim_matches('"'))).find(|(key, _)| *key == name).map(|(_, v)| v)
+        pairs
+            .map(|(key, value)| (key.trim(), value.trim().trim_matches('"')))
+            .find(|(key, _)| *key == name)
+            .map(|(_, v)| v)
     }
 }
 
@@ -119,7 +122,12 @@ mod tests {
     #[test]
     fn the_first_acceptable_form_of_the_list_wins() {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-        for list in ["*/*", "application/vnd.kubernetes.protobuf,application/json", table, "application/json, */*;q=0.8"] {
+        for list in [
+            "*/*",
+            "application/vnd.kubernetes.protobuf,application/json",
+            table,
+            "application/json, */*;q=0.8",
+        ] {
             assert_eq!(accepted(list).unwrap(), Encoding::Json, "{list}");
         }
         assert_eq!(accepted("application/yaml, application/json").unwrap(), Encoding::Yaml);
@@ -128,7 +136,11 @@ mod tests {
 
     #[test]
     fn what_nobody_here_writes_is_not_acceptable() {
-        for list in ["text/html", "application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v1;g=meta.k8s.io"] {
+        for list in [
+            "text/html",
+            "application/vnd.kubernetes.protobuf",
+            "application/json;as=Table;v=v1;g=meta.k8s.io",
+        ] {
             assert_eq!(accepted(list).unwrap_err().code, StatusCode::NOT_ACCEPTABLE, "{list}");
         }
     }

@@ -125,7 +125,8 @@ fn user_name(passwd: &str, uid: u32) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const PASSWD: &str = "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/:/bin/sh\nbob:x:1001:1001::/:/bin/sh\n";
+    const PASSWD: &str =
+        "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/:/bin/sh\nbob:x:1001:1001::/:/bin/sh\n";
     const GROUP: &str = "root:x:0:\nringleader:x:990:ann,carol\nother:x:991:bob\n";
 
     fn group() -> SocketGroup {

@@ -50,7 +50,7 @@ impl Query {
         self.get("resourceVersion").map(parse).transpose()
     }
 
-    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    fn values<'q, 'n>(&'q self, name: &'n str) -> impl Iterator<Item = &'q str> + use<'q, 'n> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
@@ -72,8 +72,9 @@ impl WriteOptions {
             Some("Warn") => FieldValidation::Warn,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                let message =
-                    format!("Unsupported value: {other:?}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"");
+                let message = format!(
+                    "Unsupported value: {other:?}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
+                );
                 return Err(unsupported(options, "fieldValidation", message));
             }
         };

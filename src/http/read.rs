@@ -8,18 +8,20 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::object::{FieldError, FieldReason, FieldSelector, Kind, LabelSelector};
-use crate::view::{Key, Listing, Resource, View};
+use crate::view::{Listing, Resource, View};
 
 use super::negotiate::Encoding;
 use super::query::{Query, unsupported};
 use super::reply::Reply;
-use super::status::{Asked, Status, Target};
+use super::route::Place;
+use super::status::{Asked, Status};
 
 /// Which objects of a kind a list, a watch or a delete of many is about.
 #[derive(Clone, Debug)]
 pub struct Selection {
     pub kind: &'static Kind,
     pub namespace: Option<String>,
+    name: Option<String>,
     labels: Option<LabelSelector>,
     fields: Option<FieldSelector>,
 }
@@ -50,14 +52,21 @@ impl Selection {
         Ok(Self {
             kind,
             namespace,
+            name: None,
             labels: labels.transpose().map_err(Status::bad_request)?,
             fields: fields.transpose().map_err(Status::bad_request)?,
         })
     }
 
+    /// Of these, the one with this name; with none given, all.
+    pub fn only(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
     /// Whether an object of the kind and namespace is one of them.
     pub fn matches(&self, value: &Value) -> bool {
-        self.labels.as_ref().is_none_or(|labels| labels.matches(value))
+        self.name.as_ref().is_none_or(|name| value["metadata"]["name"] == name.as_str())
+            && self.labels.as_ref().is_none_or(|labels| labels.matches(value))
             && self.fields.as_ref().is_none_or(|fields| fields.matches(value))
     }
 
@@ -70,19 +79,11 @@ impl Selection {
 }
 
 /// One object.
-pub fn get(
-    view: &View,
-    kind: &'static Kind,
-    namespace: Option<&str>,
-    name: &str,
-    query: &Query,
-    encoding: Encoding,
-) -> Result<Reply, Status> {
+pub fn get(view: &View, place: &Place, query: &Query, encoding: Encoding) -> Result<Reply, Status> {
     if let Some(asked) = query.resource_version()? {
         not_ahead(asked, view.version())?;
     }
-    let target = Target { kind, namespace, name, asked: Asked::Read };
-    let resource = view.get(&Key::new(kind, namespace, name)).ok_or_else(|| target.not_found())?;
+    let resource = view.get(&place.key()).ok_or_else(|| place.target(Asked::Read).not_found())?;
     Ok(object(StatusCode::OK, view, &resource, encoding))
 }
 
@@ -90,7 +91,9 @@ pub fn get(
 /// whole, so there is no way to go on, and none that could be stale.
 pub fn list(view: &View, selection: &Selection, query: &Query, encoding: Encoding) -> Result<Reply, Status> {
     if query.get("continue").is_some() {
-        return Err(Status::bad_request("invalid continue token: lists of this server are whole and give none"));
+        return Err(Status::bad_request(
+            "invalid continue token: lists of this server are whole and give none",
+        ));
     }
     let wanted = WantedVersion::read(query)?;
     let listing = selection.list(view);

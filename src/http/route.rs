@@ -1,8 +1,10 @@
 //! What a path means: one place that knows every address the API has.
 
 use crate::object::{Kind, Registry};
+use crate::view::Key;
 
 use super::query::decode;
+use super::status::{Asked, Target};
 
 /// The subresource through which a workstation's SSH server is reached.
 pub const SSH: &str = "ssh";
@@ -29,9 +31,7 @@ pub enum Route {
         namespace: Option<String>,
     },
     Object {
-        kind: &'static Kind,
-        namespace: Option<String>,
-        name: String,
+        place: Place,
         subresource: Subresource,
     },
     /// The old form of a watch, `/apis/<group>/<version>/watch/…`, of all or of one by name.
@@ -48,12 +48,33 @@ pub enum Route {
     Nowhere,
 }
 
+/// Where an object stands.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub kind: &'static Kind,
+    /// Absent for cluster-wide kinds.
+    pub namespace: Option<String>,
+    pub name: String,
+}
+
 /// Which side of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subresource {
     None,
     Status,
     Ssh,
+}
+
+impl Place {
+    /// What messages about it need to know.
+    pub fn target(&self, asked: Asked) -> Target<'_> {
+        Target { kind: self.kind, namespace: self.namespace.as_deref(), name: &self.name, asked }
+    }
+
+    /// Its address in the view.
+    pub fn key(&self) -> Key {
+        Key::new(self.kind, self.namespace.as_deref(), &self.name)
+    }
 }
 
 impl Route {
@@ -83,8 +104,8 @@ impl Route {
     fn into_watch(self) -> Self {
         match self {
             Self::Collection { kind, namespace } => Self::Watch { kind, namespace, name: None },
-            Self::Object { kind, namespace, name, subresource: Subresource::None } => {
-                Self::Watch { kind, namespace, name: Some(name) }
+            Self::Object { place, subresource: Subresource::None } => {
+                Self::Watch { kind: place.kind, namespace: place.namespace, name: Some(place.name) }
             }
             _ => Self::Nowhere,
         }
@@ -130,6 +151,6 @@ impl Address<'_> {
             [name, SSH] if has_ssh(kind) => (name, Subresource::Ssh),
             _ => return Route::Nowhere,
         };
-        Route::Object { kind, namespace, name: name.to_owned(), subresource }
+        Route::Object { place: Place { kind, namespace, name: name.to_owned() }, subresource }
     }
 }

@@ -73,7 +73,7 @@ impl Default for Options {
 }
 
 /// What all connections share.
-pub struct Server {
+pub(super) struct Server {
     backend: Arc<dyn Backend>,
     options: Options,
     discovery: Discovery,
@@ -217,7 +217,9 @@ impl Server {
     /// A turn for one request.
     pub(super) async fn admit_request(&self) -> Result<SemaphorePermit<'_>, Status> {
         let turn = tokio::time::timeout(self.options.turn_within, self.requests.acquire()).await;
-        turn.ok().and_then(Result::ok).ok_or_else(|| Status::too_many("too many requests, please try again later", 1))
+        turn.ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| Status::too_many("too many requests, please try again later", 1))
     }
 
     /// A place for one watch.

@@ -15,11 +15,12 @@ use tokio::net::UnixStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::actor::doors::Refusal;
-use crate::object::{Kind, Subject};
+use crate::object::Subject;
 
 use super::reply::Reply;
+use super::route::Place;
 use super::serve::Server;
-use super::status::{Asked, Status, Target};
+use super::status::{Asked, Status};
 
 /// The protocol of the upgrade.
 pub const PROTOCOL: &str = "ringleader-ssh";
@@ -28,9 +29,7 @@ pub const PROTOCOL: &str = "ringleader-ssh";
 pub async fn open(
     server: &Arc<Server>,
     by: &Subject,
-    kind: &'static Kind,
-    namespace: String,
-    name: String,
+    place: Place,
     headers: &HeaderMap,
     upgrade: OnUpgrade,
 ) -> Result<Reply, Status> {
@@ -38,11 +37,11 @@ pub async fn open(
         return Err(Status::upgrade_required(PROTOCOL));
     }
     let permit = server.admit_session()?;
-    let call = server.backend().ssh(namespace.clone(), name.clone(), by.clone());
+    let namespace = place.namespace.clone().unwrap_or_default();
+    let call = server.backend().ssh(namespace, place.name.clone(), by.clone());
     let inside = tokio::time::timeout(server.options().answer_within, call).await;
-    let inside = inside.unwrap_or(Err(Refusal::Timeout)).map_err(|refusal| {
-        Target { kind, namespace: Some(&namespace), name: &name, asked: Asked::Read }.refused(refusal)
-    })?;
+    let inside = inside.unwrap_or(Err(Refusal::Timeout));
+    let inside = inside.map_err(|refusal| place.target(Asked::Read).refused(refusal))?;
     tokio::spawn(carry(Arc::clone(server), upgrade, inside, permit));
     Ok(switching())
 }

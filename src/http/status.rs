@@ -143,12 +143,8 @@ impl Status {
     pub fn invalid_option(options: &'static str, error: &FieldError) -> Self {
         let errors = std::slice::from_ref(error);
         let message = format!("{options}.meta.k8s.io \"\" is invalid: {}", sentence(errors));
-        let details = Details {
-            group: "meta.k8s.io",
-            kind: options,
-            causes: causes(errors),
-            ..Details::default()
-        };
+        let details =
+            Details { group: "meta.k8s.io", kind: options, causes: causes(errors), ..Details::default() };
         Self::invalid(message, details)
     }
 
@@ -292,10 +288,7 @@ fn sentence(errors: &[FieldError]) -> String {
 }
 
 fn causes(errors: &[FieldError]) -> Vec<Cause> {
-    let cause = |e: &FieldError| Cause {
-        reason: e.reason.code(),
-        message: e.message.clone(),
-        field: e.path.clone(),
-    };
+    let cause =
+        |e: &FieldError| Cause { reason: e.reason.code(), message: e.message.clone(), field: e.path.clone() };
     errors.iter().map(cause).collect()
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use ulid::Ulid;
 
 use crate::actor::doors::{Refusal, Verb, Write, Written};
-use crate::object::{FieldValidation, Kind, Mutation, Part, Subject};
+use crate::object::{FieldError, FieldReason, FieldValidation, Kind, Mutation, Part, Subject};
 use crate::view::{Key, Resource};
 
 use super::body::{self, Decoded};
@@ -18,6 +18,7 @@ use super::negotiate::{Encoding, content_type};
 use super::query::{self, Query, WriteOptions, unsupported};
 use super::read::{self, Selection};
 use super::reply::{self, Reply};
+use super::route::Place;
 use super::serve::Server;
 use super::status::{self, Asked, Status, Target};
 
@@ -30,14 +31,6 @@ pub struct Change<'a> {
     pub query: &'a Query,
     pub encoding: Encoding,
     pub body: Incoming,
-}
-
-/// Where the object stands.
-#[derive(Clone, Debug)]
-pub struct Place {
-    pub kind: &'static Kind,
-    pub namespace: Option<String>,
-    pub name: String,
 }
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -89,7 +82,7 @@ pub async fn patch(change: Change<'_>, place: Place, part: Part) -> Result<Reply
     if !decoded.value.is_object() {
         return Err(Status::bad_request("error decoding patch: a merge patch is a JSON object"));
     }
-    let Document { value, warnings } = judged(decoded, target(&place, Asked::Update), options)?;
+    let Document { value, warnings } = judged(decoded, place.target(Asked::Update), options)?;
     let verb = Verb::Update { name: place.name.clone(), mutation: Mutation::MergePatch(value), part };
     let written = submit(server, by, &place, verb, options).await?;
     Ok(answer(server, StatusCode::OK, &written, warnings, encoding))
@@ -99,7 +92,7 @@ pub async fn patch(change: Change<'_>, place: Place, part: Part) -> Result<Reply
 pub async fn delete(change: Change<'_>, place: Place) -> Result<Reply, Status> {
     let Change { server, by, encoding, .. } = change;
     let wish = DeleteWish::read(change).await?;
-    let target = target(&place, Asked::Delete);
+    let target = place.target(Asked::Delete);
     let uid = wish.uid.as_deref().map(|uid| known_uid(server, &place, uid)).transpose()?;
     let verb = Verb::Delete { name: place.name.clone(), uid, resource_version: wish.resource_version };
     let written = submit(server, by, &place, verb, wish.options()).await?;
@@ -126,7 +119,7 @@ pub async fn delete_all(change: Change<'_>, selection: Selection) -> Result<Repl
         match submit_raw(server, by, &place, verb, wish.options()).await {
             // Gone already, or another one by now: either way this one is no more.
             Ok(_) | Err(Refusal::NotFound | Refusal::Conflict(_)) => {}
-            Err(refusal) => return Err(target(&place, Asked::Delete).refused(refusal)),
+            Err(refusal) => return Err(place.target(Asked::Delete).refused(refusal)),
         }
     }
     Ok(read::list_of(&listing, selection.kind, encoding))
@@ -139,13 +132,15 @@ impl Change<'_> {
         let body = self.read_body().await?;
         let kind = place.kind.kind;
         let unrecognized = |why: &str| {
-            Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why}"))
+            Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): {why}"
+            ))
         };
         let decoded = Decoded::from(encoding, &body).map_err(|error| unrecognized(&error))?;
         if !decoded.value.is_object() {
             return Err(unrecognized("it is no object"));
         }
-        judged(decoded, target(place, Asked::Update), options)
+        judged(decoded, place.target(Asked::Update), options)
     }
 
     async fn read_body(self) -> Result<hyper::body::Bytes, Status> {
@@ -177,7 +172,7 @@ async fn submit(
         Verb::Update { .. } => Asked::Update,
         Verb::Delete { .. } => Asked::Delete,
     };
-    submit_raw(server, by, place, verb, options).await.map_err(|refusal| target(place, asked).refused(refusal))
+    submit_raw(server, by, place, verb, options).await.map_err(|refusal| place.target(asked).refused(refusal))
 }
 
 /// Hands the write over and waits for the owner, but not for ever.
@@ -213,10 +208,6 @@ fn answer(
     reply
 }
 
-fn target(place: &Place, asked: Asked) -> Target<'_> {
-    Target { kind: place.kind, namespace: place.namespace.as_deref(), name: &place.name, asked }
-}
-
 /// What `DeleteOptions` say, in the body or else in the query.
 #[derive(Debug)]
 struct DeleteWish {
@@ -236,7 +227,8 @@ impl DeleteWish {
         let text = |pointer: &str| decoded.pointer(pointer).and_then(Value::as_str);
 
         let policy = text("/propagationPolicy").or_else(|| query.get("propagationPolicy"));
-        if let Some(policy) = policy.filter(|policy| !["Foreground", "Background", "Orphan"].contains(policy)) {
+        if let Some(policy) = policy.filter(|policy| !["Foreground", "Background", "Orphan"].contains(policy))
+        {
             let message = format!(
                 "Unsupported value: {policy:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
             );
@@ -265,7 +257,9 @@ fn delete_options(encoding: Encoding, body: &[u8]) -> Result<Value, Status> {
 
 fn precondition_version(version: &str) -> Result<u64, Status> {
     version.parse().map_err(|_| {
-        Status::bad_request(format!("preconditions.resourceVersion: {version:?} is no version of this server"))
+        Status::bad_request(format!(
+            "preconditions.resourceVersion: {version:?} is no version of this server"
+        ))
     })
 }
 
@@ -273,9 +267,9 @@ fn precondition_version(version: &str) -> Result<u64, Status> {
 /// said as for any other uid that does not match.
 fn known_uid(server: &Server, place: &Place, uid: &str) -> Result<Ulid, Status> {
     uid.parse().map_err(|_| {
-        let target = target(place, Asked::Delete);
-        let key = Key::new(place.kind, place.namespace.as_deref(), &place.name);
-        server.view().get(&key).map_or_else(|| target.not_found(), |resource| other_uid(target, uid, &resource))
+        let target = place.target(Asked::Delete);
+        let resource = server.view().get(&place.key());
+        resource.map_or_else(|| target.not_found(), |resource| other_uid(target, uid, &resource))
     })
 }
 
@@ -287,10 +281,7 @@ fn other_uid(target: Target<'_>, uid: &str, resource: &Resource) -> Status {
     ))
 }
 
-fn not_for_merge_patch() -> crate::object::FieldError {
-    crate::object::FieldError::new(
-        "force",
-        crate::object::FieldReason::Forbidden,
-        "Forbidden: may not be specified for non-apply patch",
-    )
+fn not_for_merge_patch() -> FieldError {
+    let message = "Forbidden: may not be specified for non-apply patch";
+    FieldError::new("force", FieldReason::Forbidden, message)
 }
