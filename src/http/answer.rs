@@ -86,9 +86,10 @@ async fn collection(
     if matches!(method, Method::GET | Method::HEAD) {
         let encoding = Encoding::accepted(&head.headers)?;
         let selection = Selection::read(kind, namespace, &query)?;
-        return match query.switch("watch").unwrap_or(false) {
-            true => watch::start(server, selection, &query),
-            false => read::list(server.view(), &selection, &query, encoding),
+        return if query.switch("watch").unwrap_or(false) {
+            watch::start(server, selection, &query)
+        } else {
+            read::list(server.view(), &selection, &query, encoding)
         };
     }
     if all_namespaces {

@@ -60,9 +60,8 @@ impl Decoded {
     /// Takes over a part's notes, its paths led by `step`.
     fn note(notes: &mut Vec<String>, step: &str, part: Vec<String>) {
         let room = DUPLICATES_MAX.saturating_sub(notes.len());
-        notes.extend(part.into_iter().take(room).map(|path| match path.starts_with('[') {
-            true => format!("{step}{path}"),
-            false => format!("{step}.{path}"),
+        notes.extend(part.into_iter().take(room).map(|path| {
+            if path.starts_with('[') { format!("{step}{path}") } else { format!("{step}.{path}") }
         }));
     }
 }

@@ -138,8 +138,8 @@ impl Document {
 impl Tagged {
     fn new(media_type: &'static str, value: &Value) -> Self {
         let body = Bytes::from(value.to_string());
-        let hash: String = Sha256::digest(&body).iter().map(|byte| format!("{byte:02X}")).collect();
-        let etag = HeaderValue::from_str(&format!("\"{hash}\"")).expect("hexadecimal digits are header text");
+        let hash = STANDARD.encode(Sha256::digest(&body));
+        let etag = HeaderValue::from_str(&format!("\"{hash}\"")).expect("base64 is header text");
         Self { media_type, body, etag }
     }
 

@@ -20,8 +20,8 @@ pub fn ready(health: &Health) -> Reply {
     if health.not_ready.is_empty() {
         return reply::text(StatusCode::OK, "ok");
     }
-    let reasons: String = health.not_ready.iter().map(|reason| format!("not ready: {reason}\n")).collect();
-    reply::text(StatusCode::SERVICE_UNAVAILABLE, reasons)
+    let reasons = health.not_ready.join("\nnot ready: ");
+    reply::text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reasons}\n"))
 }
 
 /// `/ringleader/v1/status`.

@@ -154,11 +154,10 @@ impl WantedVersion {
     fn check(self, current: u64) -> Result<(), Status> {
         match self {
             Self::Any => Ok(()),
-            Self::NotOlderThan(asked) => not_ahead(asked, current),
             Self::Exactly(asked) if asked < current => {
                 Err(Status::expired(format!("too old resource version: {asked} ({current})")))
             }
-            Self::Exactly(asked) => not_ahead(asked, current),
+            Self::Exactly(asked) | Self::NotOlderThan(asked) => not_ahead(asked, current),
         }
     }
 }

@@ -15,7 +15,8 @@ pub struct Status {
     pub code: StatusCode,
     reason: &'static str,
     message: String,
-    details: Option<Details>,
+    /// Boxed, since every function here may return a `Status`.
+    details: Option<Box<Details>>,
     /// When asking again may help. Clients repeat *any* request by themselves when it is set, so it
     /// must be absent wherever the first one may have been done.
     pub retry_after_secs: Option<u32>,
@@ -132,11 +133,10 @@ impl Status {
     /// 504 for a version that lies ahead of everything written so far.
     pub fn version_too_large(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
-        let mut status = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+        let status = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
         let message = "Too large resource version".to_owned();
         let cause = Cause { reason: "ResourceVersionTooLarge", message, field: String::new() };
-        status.details = Some(Details { causes: vec![cause], ..Details::default() });
-        status.retry_after(1)
+        status.with(Details { causes: vec![cause], ..Details::default() }).retry_after(1)
     }
 
     /// 422 for the options of a request, such as `CreateOptions`.
@@ -149,9 +149,11 @@ impl Status {
     }
 
     fn invalid(message: String, details: Details) -> Self {
-        let mut status = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
-        status.details = Some(details);
-        status
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(details)
+    }
+
+    fn with(self, details: Details) -> Self {
+        Self { details: Some(Box::new(details)), ..self }
     }
 
     fn retry_after(mut self, seconds: u32) -> Self {
@@ -211,10 +213,8 @@ impl Target<'_> {
             return self.about(StatusCode::NOT_FOUND, "NotFound", format!("{self} not found"));
         };
         let message = format!("namespaces {namespace:?} not found");
-        let mut status = Status::new(StatusCode::NOT_FOUND, "NotFound", message);
-        status.details =
-            Some(Details { name: namespace.to_owned(), kind: "namespaces", ..Details::default() });
-        status
+        let details = Details { name: namespace.to_owned(), kind: "namespaces", ..Details::default() };
+        Status::new(StatusCode::NOT_FOUND, "NotFound", message).with(details)
     }
 
     /// 409 because the object is not in the state the request was made for.
@@ -226,9 +226,8 @@ impl Target<'_> {
             Asked::Read | Asked::Create | Asked::Update => (self.to_string(), self.kind.plural),
         };
         let message = format!("Operation cannot be fulfilled on {resource}: {why}");
-        let mut status = Status::new(StatusCode::CONFLICT, "Conflict", message);
-        status.details = Some(Details { kind: label, ..self.details() });
-        status
+        let details = Details { kind: label, ..self.details() };
+        Status::new(StatusCode::CONFLICT, "Conflict", message).with(details)
     }
 
     /// 422 with a cause for each field; 400 where all of them are fields that do not exist, which is
@@ -252,9 +251,7 @@ impl Target<'_> {
     }
 
     fn about(self, code: StatusCode, reason: &'static str, message: String) -> Status {
-        let mut status = Status::new(code, reason, message);
-        status.details = Some(self.details());
-        status
+        Status::new(code, reason, message).with(self.details())
     }
 
     fn details(self) -> Details {

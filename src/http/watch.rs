@@ -156,7 +156,7 @@ impl Watcher {
         if self.wish.start == Start::PresentThenBookmark {
             let version = self.drain(&mut watch).await?;
             let annotations = json!({INITIAL_EVENTS_END: "true"});
-            self.bookmark(json!({"annotations": annotations, "resourceVersion": version.to_string()}));
+            self.bookmark(&json!({"annotations": annotations, "resourceVersion": version.to_string()}));
         }
         let mut bookmarks =
             tokio::time::interval_at(Instant::now() + self.bookmark_every, self.bookmark_every);
@@ -165,9 +165,9 @@ impl Watcher {
             let version = self.drain(&mut watch).await?;
             self.flush().await.then_some(()).ok_or(End::Silent)?;
             tokio::select! {
-                event = watch.next() => self.tell(taken(event)?),
+                event = watch.next() => self.tell(&taken(event)?),
                 _ = bookmarks.tick(), if self.wish.bookmarks => {
-                    self.bookmark(json!({"resourceVersion": version.to_string()}));
+                    self.bookmark(&json!({"resourceVersion": version.to_string()}));
                 }
             }
         }
@@ -190,7 +190,7 @@ impl Watcher {
                 return Ok(version);
             }
             let event = taken(watch.next().await)?;
-            self.tell(event);
+            self.tell(&event);
             if self.chunk.len() >= CHUNK_BYTES && !self.flush().await {
                 return Err(End::Silent);
             }
@@ -199,7 +199,7 @@ impl Watcher {
 
     /// Writes one event down as this client sees it: an object that starts to match is new to it,
     /// one that stops to match is gone.
-    fn tell(&mut self, event: WatchEvent) {
+    fn tell(&mut self, event: &WatchEvent) {
         let selection = &self.wish.selection;
         let before = event.previous.as_ref().filter(|previous| selection.matches(&previous.value));
         let now = event.change != Change::Deleted && selection.matches(&event.resource.value);
@@ -217,7 +217,7 @@ impl Watcher {
         self.chunk.extend(line);
     }
 
-    fn bookmark(&mut self, metadata: Value) {
+    fn bookmark(&mut self, metadata: &Value) {
         let kind: &Kind = self.wish.selection.kind;
         let object = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata});
         self.chunk.extend(line("BOOKMARK", &object));

@@ -37,7 +37,7 @@ async fn the_door_carries_bytes_both_ways_until_both_sides_have_ended() {
         let mut rest = Vec::new();
         workstation.read_to_end(&mut rest).await.unwrap();
         assert!(rest.is_empty());
-        workstation.write_all(&[7; 100_000]).await.unwrap();
+        workstation.write_all(&vec![7; 100_000]).await.unwrap();
         drop(workstation);
         client.read_to_end(&mut rest).await.unwrap();
         assert_eq!(rest.len(), 100_000);

@@ -188,20 +188,20 @@ async fn a_merge_patch_changes_what_it_names() {
     let api = Api::start();
     let path = format!("{POOLS}/agents");
     api.create_pool("agents").await;
-    let patch = json!({"metadata": {"labels": {"team": "a"}}, "spec": {"size": {"max": 9}}});
-    let patched = api.send(Method::PATCH, &path, &patch).await.json();
+    let change = json!({"metadata": {"labels": {"team": "a"}}, "spec": {"size": {"max": 9}}});
+    let patched = api.send(Method::PATCH, &path, &change).await.json();
     assert_eq!(
         (&patched["metadata"]["labels"]["team"], &patched["spec"]["size"]["max"]),
         (&json!("a"), &json!(9))
     );
-    let again = api.send(Method::PATCH, &path, &patch).await;
+    let again = api.send(Method::PATCH, &path, &change).await;
     assert_eq!((again.code, version_of(&again.json())), (StatusCode::OK, version_of(&patched)), "a no-op");
     let stale = api.send(Method::PATCH, &path, &json!({"metadata": {"resourceVersion": "1"}})).await;
     assert_eq!((stale.code.as_u16(), &stale.json()["reason"]), (409, &json!("Conflict")));
     let broken =
         api.ask(Method::PATCH, &path, &[(CONTENT_TYPE, "application/merge-patch+json")], "[1,2]").await;
     assert_eq!(broken.code, StatusCode::BAD_REQUEST);
-    let forced = api.send(Method::PATCH, &format!("{path}?force=true"), &patch).await;
+    let forced = api.send(Method::PATCH, &format!("{path}?force=true"), &change).await;
     assert_eq!(
         forced.json()["message"],
         "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch"
