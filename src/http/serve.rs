@@ -85,7 +85,7 @@ pub(super) struct Server {
 
 /// How far the end has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
+pub(super) enum Phase {
     Serving,
     /// Nothing new; what is under way may finish.
     Draining,
@@ -156,7 +156,8 @@ fn unix_peer(stream: &UnixStream, who: &SocketGroup) -> Peer {
 }
 
 impl Server {
-    fn new(backend: Arc<dyn Backend>, options: Options) -> (watch::Sender<Phase>, Arc<Self>) {
+    /// What all connections share, and the hand that ends them.
+    pub(super) fn new(backend: Arc<dyn Backend>, options: Options) -> (watch::Sender<Phase>, Arc<Self>) {
         let (sender, phase) = watch::channel(Phase::Serving);
         let server = Self {
             discovery: Discovery::new(backend.registry()),
@@ -171,7 +172,7 @@ impl Server {
     }
 
     /// Serves one connection, of whatever transport, until it ends.
-    async fn connection<S>(self: &Arc<Self>, stream: S, peer: Peer)
+    pub(super) async fn connection<S>(self: &Arc<Self>, stream: S, peer: Peer)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
