@@ -30,6 +30,9 @@ impl Peer {
     }
 
     /// The subject behind every request on this connection.
+    ///
+    /// # Errors
+    /// 403 for a stranger, with the cure.
     pub fn subject(&self) -> Result<&Subject, Status> {
         match self {
             Self::Known(subject) => Ok(subject),

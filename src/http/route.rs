@@ -68,7 +68,7 @@ pub enum Subresource {
 impl Place {
     /// What messages about it need to know.
     pub fn target(&self, asked: Asked) -> Target<'_> {
-        Target { kind: self.kind, namespace: self.namespace.as_deref(), name: &self.name, asked }
+        Target { kind: self.kind, name: &self.name, asked }
     }
 
     /// Its address in the view.

@@ -62,7 +62,6 @@ pub enum Asked {
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     pub kind: &'static Kind,
-    pub namespace: Option<&'a str>,
     /// Empty for a create that leaves the name to the server.
     pub name: &'a str,
     pub asked: Asked,
@@ -187,6 +186,7 @@ impl Target<'_> {
     pub fn refused(self, refusal: Refusal) -> Status {
         match refusal {
             Refusal::NotFound => self.not_found(),
+            Refusal::NoNamespace(name) => no_namespace(name),
             Refusal::AlreadyExists => {
                 self.about(StatusCode::CONFLICT, "AlreadyExists", format!("{self} already exists"))
             }
@@ -207,14 +207,9 @@ impl Target<'_> {
         }
     }
 
-    /// 404. A create finds nothing missing but the namespace it is for.
+    /// 404.
     pub fn not_found(self) -> Status {
-        let Some(namespace) = self.namespace.filter(|_| self.asked == Asked::Create) else {
-            return self.about(StatusCode::NOT_FOUND, "NotFound", format!("{self} not found"));
-        };
-        let message = format!("namespaces {namespace:?} not found");
-        let details = Details { name: namespace.to_owned(), kind: "namespaces", ..Details::default() };
-        Status::new(StatusCode::NOT_FOUND, "NotFound", message).with(details)
+        self.about(StatusCode::NOT_FOUND, "NotFound", format!("{self} not found"))
     }
 
     /// 409 because the object is not in the state the request was made for.
@@ -269,6 +264,13 @@ impl std::fmt::Display for Target<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{} {:?}", self.kind.plural, self.kind.group, self.name)
     }
+}
+
+/// 404 for what everything in the request would have to be in.
+fn no_namespace(name: String) -> Status {
+    let message = format!("namespaces {name:?} not found");
+    let details = Details { name, kind: "namespaces", ..Details::default() };
+    Status::new(StatusCode::NOT_FOUND, "NotFound", message).with(details)
 }
 
 /// `unknown field "spec.sise"; did you mean "size"?`: the path stands inside Kubernetes' sentence.

@@ -89,7 +89,8 @@ impl House {
         let namespace = write.namespace.as_deref();
         if let Some(namespace) = namespace {
             let namespaces = self.kind("namespaces");
-            self.view.get(&Key::new(namespaces, None, namespace)).ok_or(Refusal::NotFound)?;
+            let found = self.view.get(&Key::new(namespaces, None, namespace));
+            found.ok_or_else(|| Refusal::NoNamespace(namespace.to_owned()))?;
         }
         let made = admit_create(write.kind, body, namespace, &clock::tick(), write.field_validation)
             .map_err(refusal)?;

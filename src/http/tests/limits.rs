@@ -10,10 +10,10 @@ use super::*;
 async fn a_stranger_learns_the_cure_and_that_the_daemon_lives_but_nothing_else() {
     let (_phase, server) = Server::new(Arc::new(House::new()), Options::default());
     let asked = async |path: &str| {
-        let (client, served) = tokio::io::duplex(1024);
+        let (client, far_end) = tokio::io::duplex(1024);
         let server = Arc::clone(&server);
         let peer = Peer::Stranger("run \"sudo usermod\"".to_owned());
-        tokio::spawn(async move { server.connection(served, peer).await });
+        tokio::spawn(async move { server.connection(far_end, peer).await });
         let (mut sender, connection) = http1::handshake(TokioIo::new(client)).await.unwrap();
         tokio::spawn(connection);
         let request = Request::get(path).body(Full::<Bytes>::default()).unwrap();
