@@ -23,7 +23,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "settings", "clock",
         ],
     ),
-    ("http", &["object", "access", "view", "actor"]),
+    ("http", &["object", "access", "view", "actor", "clock"]),
     ("client", &["object"]),
     ("cli", &["object", "client"]),
     ("settings", &["object"]),
