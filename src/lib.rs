@@ -16,6 +16,7 @@ pub mod machine;
 pub mod object;
 pub mod pool;
 pub mod provider;
+pub mod daemon;
 pub mod settings;
 pub mod store;
 pub mod sys;
