@@ -317,9 +317,10 @@ mod tests {
     fn names_that_would_break_a_file_and_root_as_the_login_user_are_refused() {
         let (_root, place) =
             place("root:x:0:0:root:/root:/bin/sh\ntoor:x:0:0::/root:/bin/sh\n", "root:x:0:\n");
+        let broken = ["x\ny".to_owned()];
         let refused = |wished| ensure(&place, wished).expect_err("refused").to_string();
         assert_eq!(refused(wished("a:b", &[])), "\"a:b\" is no user name");
-        assert_eq!(refused(wished("dev", &["x\ny".to_owned()])), "\"x\\ny\" is no group name");
+        assert_eq!(refused(wished("dev", &broken)), "\"x\\ny\" is no group name");
         assert_eq!(
             refused(Wished { shell: Some("sh"), ..wished("dev", &[]) }),
             "\"sh\" is no absolute path of a shell"

@@ -21,6 +21,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 
+const LAST_SIGNAL: libc::c_int = 64;
+
 /// Whose rights something is done with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
@@ -206,6 +208,12 @@ impl Entry {
         rustix::process::setsid()?;
         if let Controlling::Stdin = self.controlling {
             rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+        }
+        // A program inherits what its parent ignores, and no shell can undo that.
+        for number in 1..=LAST_SIGNAL {
+            // SAFETY: the default action names no handler. KILL, STOP and the two numbers that
+            // the C library keeps to itself are refused, which is as good.
+            unsafe { libc::signal(number, libc::SIG_DFL) };
         }
         rustix::process::umask(Mode::from_raw_mode(0o022));
         if let Some(groups) = &self.groups {

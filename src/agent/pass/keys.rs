@@ -63,12 +63,8 @@ fn block(keys: &[String]) -> Result<String, String> {
     }
     let mut block = format!("{BEGIN}\n");
     for (number, line) in keys.iter().enumerate() {
-        let key = PublicKey::from_openssh(line).ok().and_then(|mut key| {
-            let comment: String =
-                key.comment().to_string().chars().filter(|c| !c.is_control()).take(128).collect();
-            key.set_comment(comment);
-            key.to_openssh().ok()
-        });
+        let key = PublicKey::from_openssh(line).ok().filter(|_| !line.contains(char::is_control));
+        let key = key.and_then(|key| key.to_openssh().ok());
         let key = key.ok_or_else(|| format!("key {} is no public key", number + 1))?;
         block.extend([key.trim_end(), "\n"]);
     }
