@@ -10,6 +10,8 @@
 
 mod common;
 mod device;
+#[cfg(test)]
+mod golden;
 mod namespace;
 mod user;
 
