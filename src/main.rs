@@ -9,7 +9,8 @@ use ringleader::{agent, daemon};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> =
+        arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     // These three are started by the daemon, by the launcher and by init, never by a person.
     match words.first().map(String::as_str) {
         Some("launcher") => return code(launcher::main()),
@@ -26,7 +27,9 @@ fn main() -> ExitCode {
 
 fn run_agent(words: &[String]) -> ExitCode {
     let descriptors = match words {
-        [control_flag, control, ssh_flag, ssh] if control_flag == "--control-fd" && ssh_flag == "--ssh-fd" => {
+        [control_flag, control, ssh_flag, ssh]
+            if control_flag == "--control-fd" && ssh_flag == "--ssh-fd" =>
+        {
             control.parse().ok().zip(ssh.parse().ok())
         }
         _ => None,

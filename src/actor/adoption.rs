@@ -29,8 +29,12 @@ pub async fn sweep(providers: Providers, view: View) {
         let now = unknown(provider.as_ref(), &view).await;
         for uid in before.intersection(&now) {
             match provider.delete(*uid).await {
-                Ok(()) => tracing::warn!(provider = provider.name(), machine = %uid, "removed a machine no record knows"),
-                Err(error) => tracing::error!(provider = provider.name(), machine = %uid, %error, "a machine no record knows stays"),
+                Ok(()) => {
+                    tracing::warn!(provider = provider.name(), machine = %uid, "removed a machine no record knows")
+                }
+                Err(error) => {
+                    tracing::error!(provider = provider.name(), machine = %uid, %error, "a machine no record knows stays")
+                }
             }
         }
     }

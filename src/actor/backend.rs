@@ -47,7 +47,9 @@ impl Backend for Doors {
         Box::pin(async move {
             let owner = self.owner_of(&write)?;
             if self.given_up.has(&owner) {
-                return Err(Refusal::Unavailable(format!("the {owner} was given up after repeated failures: restart the daemon")));
+                return Err(Refusal::Unavailable(format!(
+                    "the {owner} was given up after repeated failures: restart the daemon"
+                )));
             }
             let (reply, answer) = oneshot::channel();
             let ask = Ask { write, reply };
@@ -66,7 +68,9 @@ impl Backend for Doors {
     fn ssh(&self, namespace: String, name: String, _by: Subject) -> Call<'_, Result<UnixStream, Refusal>> {
         Box::pin(async move {
             let workstation = self.workstation(&namespace, &name).ok_or(Refusal::NotFound)?;
-            let text = |pointer| workstation.value.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default();
+            let text = |pointer| {
+                workstation.value.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default()
+            };
             let (wanted, phase) = (text("/status/provider"), text("/status/phase"));
             let provider = self.directory.providers().iter().find(|provider| provider.name() == wanted);
             let provider = provider.ok_or_else(|| not_running(&workstation.key.name, phase))?;
@@ -80,7 +84,8 @@ impl Backend for Doors {
     fn health(&self) -> Health {
         let mut not_ready = self.given_up.sentences();
         if (self.sources.space)() == Space::ReleasesOnly {
-            not_ready.push("the disk of the data directory is full: only releases and deletes are taken".into());
+            not_ready
+                .push("the disk of the data directory is full: only releases and deletes are taken".into());
         }
         let providers = self.directory.providers().iter().map(|provider| {
             let (state, message) = match provider.availability() {
@@ -120,7 +125,9 @@ impl Doors {
             }
             ("Workstation", true) => Ok(OwnerId::Fleet(write.namespace.clone().unwrap_or_default())),
             ("Workstation", false) => Ok(self.owner_of_workstation(&*self.found(write)?)),
-            ("Event", _) => Err(Refusal::Forbidden("events are written by the server and expire by themselves".into())),
+            ("Event", _) => {
+                Err(Refusal::Forbidden("events are written by the server and expire by themselves".into()))
+            }
             (_, true | false) => Err(Refusal::NotFound),
         }
     }
@@ -150,19 +157,23 @@ impl Doors {
     // rule L1
     fn pool_of_new_lease(&self, write: &Write) -> Result<OwnerId, Refusal> {
         let Verb::Create { body } = &write.verb else { return Err(Refusal::NotFound) };
-        let name = body.pointer("/spec/workstationPoolRef/name").and_then(|name| name.as_str()).unwrap_or_default();
+        let name =
+            body.pointer("/spec/workstationPoolRef/name").and_then(|name| name.as_str()).unwrap_or_default();
         let path = "spec.workstationPoolRef.name";
         if name.is_empty() {
-            let missing = FieldError::new(path, FieldReason::Required, "Required value: the name of the pool");
+            let missing =
+                FieldError::new(path, FieldReason::Required, "Required value: the name of the pool");
             return Err(Refusal::Invalid(vec![missing]));
         }
         let namespace = write.namespace.as_deref();
         let pool = self.key(WORKSTATIONS_GROUP, "workstationpools", namespace, name);
-        pool.and_then(|key| self.sources.view.get(&key)).map(|pool| OwnerId::Pool(pool.uid)).ok_or_else(|| {
-            let place = namespace.unwrap_or_default();
-            let message = format!("Not found: there is no pool {name:?} in namespace {place}");
-            Refusal::Invalid(vec![FieldError::new(path, FieldReason::NotFound, message)])
-        })
+        pool.and_then(|key| self.sources.view.get(&key)).map(|pool| OwnerId::Pool(pool.uid)).ok_or_else(
+            || {
+                let place = namespace.unwrap_or_default();
+                let message = format!("Not found: there is no pool {name:?} in namespace {place}");
+                Refusal::Invalid(vec![FieldError::new(path, FieldReason::NotFound, message)])
+            },
+        )
     }
 
     fn owner_of_workstation(&self, workstation: &Resource) -> OwnerId {
@@ -172,13 +183,15 @@ impl Doors {
             .and_then(|name| name.as_str())
             .and_then(|name| self.key(WORKSTATIONS_GROUP, "workstationpools", Some(&namespace), name));
         // The label is the server's own: a workstation that carries it belongs to that pool.
-        key.and_then(|key| self.sources.view.get(&key)).map_or(OwnerId::Fleet(namespace), |pool| OwnerId::Pool(pool.uid))
+        key.and_then(|key| self.sources.view.get(&key))
+            .map_or(OwnerId::Fleet(namespace), |pool| OwnerId::Pool(pool.uid))
     }
 
     /// A workstation by its own name, or by that of the lease that holds it.
     fn workstation(&self, namespace: &str, name: &str) -> Option<Arc<Resource>> {
         let by_name = |plural, name: &str| {
-            self.key(WORKSTATIONS_GROUP, plural, Some(namespace), name).and_then(|key| self.sources.view.get(&key))
+            self.key(WORKSTATIONS_GROUP, plural, Some(namespace), name)
+                .and_then(|key| self.sources.view.get(&key))
         };
         by_name("workstations", name).or_else(|| {
             let lease = by_name("workstationpoolleases", name)?;
@@ -204,5 +217,7 @@ fn new_uid() -> Ulid {
 }
 
 fn not_running(name: &str, phase: &str) -> Refusal {
-    Refusal::Unavailable(format!("workstation/{name} is {phase} and has no SSH server up yet: wait with `rl wait workstation {name}`"))
+    Refusal::Unavailable(format!(
+        "workstation/{name} is {phase} and has no SSH server up yet: wait with `rl wait workstation {name}`"
+    ))
 }

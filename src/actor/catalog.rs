@@ -33,7 +33,8 @@ impl Core for Catalog {
             Judged::Create(value) => Command::Create { item: item_of(kind, value)?, by: write.by.clone() },
             Judged::Update(value) => Command::Update { item: item_of(kind, value)? },
             Judged::Delete => {
-                let in_use = (kind == ItemKind::Namespace).then(|| who_uses(&item_key.name, sources)).flatten();
+                let in_use =
+                    (kind == ItemKind::Namespace).then(|| who_uses(&item_key.name, sources)).flatten();
                 Command::Delete { key: item_key, in_use }
             }
         };
@@ -134,7 +135,9 @@ fn item(record: Record) -> Option<Item> {
         Record::User(user) => Some(Item::User(user)),
         Record::Device(device) => Some(Item::Device(device)),
         // Not the catalog's: the store gives each owner its own alone.
-        Record::Pool(_) | Record::Lease(_) | Record::Member(_) | Record::Event(_) | Record::Station(_) => None,
+        Record::Pool(_) | Record::Lease(_) | Record::Member(_) | Record::Event(_) | Record::Station(_) => {
+            None
+        }
     }
 }
 
@@ -168,4 +171,3 @@ pub fn device_keys(sources: &Sources) -> Vec<(String, String)> {
     };
     devices.items.iter().filter_map(|device| owned(device)).collect()
 }
-

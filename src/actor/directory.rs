@@ -109,7 +109,8 @@ impl Directory {
         let mut members = lock(&self.0.members);
         let known = members.get(&want.member_uid).filter(|addr| addr.connected()).cloned();
         let addr = known.or_else(|| {
-            let provider = self.0.providers.iter().find(|provider| provider.name() == want.machine.provider)?;
+            let provider =
+                self.0.providers.iter().find(|provider| provider.name() == want.machine.provider)?;
             let (uid, owner) = (want.member_uid, owner.clone());
             let (provider, around) = (provider.clone(), self.0.around.get()?.clone());
             let addr = MemberActor::start_in_arbiter(self.arbiter(), move |_| {
@@ -121,7 +122,9 @@ impl Directory {
         drop(members);
         match addr {
             Some(addr) => addr.do_send(Wanted(want)),
-            None => tracing::error!(provider = want.machine.provider, member = %want.member_uid, "no such provider"),
+            None => {
+                tracing::error!(provider = want.machine.provider, member = %want.member_uid, "no such provider")
+            }
         }
     }
 

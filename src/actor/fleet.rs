@@ -98,7 +98,11 @@ impl Core for Fleet {
             keys.entry(owner).or_default().push(key);
         }
         Inputs {
-            default_provider: sources.providers.first().map(|provider| provider.name().to_owned()).unwrap_or_default(),
+            default_provider: sources
+                .providers
+                .first()
+                .map(|provider| provider.name().to_owned())
+                .unwrap_or_default(),
             device_keys: keys,
             builds_held: placement::disk_holds_builds(sources),
         }

@@ -312,8 +312,13 @@ impl Handler<Happened> for MemberActor {
             Event::CallFailed(call, error) => {
                 tracing::warn!(member = %self.member_uid(), ?call, ?error, "provider call failed");
             }
-            Event::Want(_) | Event::Inspected(_) | Event::Done(_) | Event::LinkUp { .. } | Event::Applied(_)
-            | Event::Sessions(_) | Event::Timer => {}
+            Event::Want(_)
+            | Event::Inspected(_)
+            | Event::Done(_)
+            | Event::LinkUp { .. }
+            | Event::Applied(_)
+            | Event::Sessions(_)
+            | Event::Timer => {}
         }
         self.take(happened.event, ctx);
     }

@@ -129,7 +129,11 @@ impl<C: Core> Owner<C> {
         self.settle(ctx);
     }
 
-    fn judge(&self, write: &Write, tick: &Tick) -> Result<(Reading<C::Command>, Decided<C::Change>), Refusal> {
+    fn judge(
+        &self,
+        write: &Write,
+        tick: &Tick,
+    ) -> Result<(Reading<C::Command>, Decided<C::Change>), Refusal> {
         let Reading { command, key, creates, expected_version, warnings } =
             self.core.read(write, tick, &self.sources)?;
         if let Some(expected) = expected_version {
@@ -149,7 +153,11 @@ impl<C: Core> Owner<C> {
     }
 
     /// The answer to a dry run: what would be, with nothing written.
-    fn rehearse(&self, reading: Reading<C::Command>, decided: Decided<C::Change>) -> Result<Written, Refusal> {
+    fn rehearse(
+        &self,
+        reading: Reading<C::Command>,
+        decided: Decided<C::Change>,
+    ) -> Result<Written, Refusal> {
         let now = self.sources.view.get(&reading.key);
         if reading.creates && now.is_some() {
             return Err(Refusal::AlreadyExists);
@@ -317,7 +325,8 @@ impl SharedReply {
 impl Asked {
     fn new<C>(reading: &Reading<C>, write: &Write, reply: Reply) -> Self {
         let absent = reading.creates.then(|| Precondition::Absent(reading.key.clone()));
-        let version = reading.expected_version.map(|version| Precondition::Version(reading.key.clone(), version));
+        let version =
+            reading.expected_version.map(|version| Precondition::Version(reading.key.clone(), version));
         Self {
             key: reading.key.clone(),
             preconditions: absent.into_iter().chain(version).collect(),
@@ -393,7 +402,8 @@ impl<C: Core> Handler<Orphaned> for Owner<C> {
     type Result = ();
 
     fn handle(&mut self, Orphaned(member_uid): Orphaned, ctx: &mut Self::Context) {
-        let wants = self.core.wants(&self.inputs).into_iter().filter(|want| want.member_uid == member_uid).collect();
+        let wants =
+            self.core.wants(&self.inputs).into_iter().filter(|want| want.member_uid == member_uid).collect();
         self.carry_out(Decided { wants, ..Decided::default() }, None, ctx);
     }
 }

@@ -8,8 +8,8 @@ use super::reading::{Judged, Judgement, Present, invalid, judge, typed};
 use crate::machine::{Fact, Want};
 use crate::object::{CORE_GROUP, Subject, SubjectKind, Tick, Time, WorkstationPool};
 use crate::pool::{
-    Act, Answer, Change, Command, Denied, Inputs, OwnerKeys, Pool, ProviderState, Room, Standing, StatusWrite,
-    Stopping,
+    Act, Answer, Change, Command, Denied, Inputs, OwnerKeys, Pool, ProviderState, Room, Standing,
+    StatusWrite, Stopping,
 };
 use crate::provider::Availability;
 use crate::store::{self, OwnerId, Record, RecordId, RecordKind};
@@ -58,7 +58,9 @@ impl Core for PoolCore {
             value["metadata"]["uid"] = self.uid.to_string().into();
         }
         let created = match &judgement.judged {
-            Judged::Create(value) => value.pointer("/metadata/name").and_then(|name| name.as_str()).map(str::to_owned),
+            Judged::Create(value) => {
+                value.pointer("/metadata/name").and_then(|name| name.as_str()).map(str::to_owned)
+            }
             Judged::Update(_) | Judged::Delete => None,
         };
         let key = created.map_or(key, |name| Key::new(write.kind, write.namespace.as_deref(), &name));
@@ -125,7 +127,9 @@ impl Core for PoolCore {
         let owner = self.pool.as_ref().map(|pool| pool.row().owner.clone());
         let keys = device_keys(sources)
             .into_iter()
-            .filter(|(user, _)| owner.as_ref().is_some_and(|owner| owner.kind == SubjectKind::User && owner.name == *user))
+            .filter(|(user, _)| {
+                owner.as_ref().is_some_and(|owner| owner.kind == SubjectKind::User && owner.name == *user)
+            })
             .map(|(_, key)| key)
             .collect();
         let providers = sources.providers.iter().map(|provider| ProviderState {
@@ -224,7 +228,10 @@ fn decided(changes: Vec<Change>, wants: Vec<Want>, act: Act) -> Decided<Change> 
             Change::PutPool(row) => Record::Pool(row.clone()),
             Change::PutLease(lease) => Record::Lease(lease.clone()),
             Change::PutMember(member) => Record::Member(member.clone()),
-            Change::PutEvent(_) | Change::RemovePool(_) | Change::RemoveLease(_) | Change::RemoveMember(_)
+            Change::PutEvent(_)
+            | Change::RemovePool(_)
+            | Change::RemoveLease(_)
+            | Change::RemoveMember(_)
             | Change::RemoveEvent(_) => return None,
         };
         record.present(0).map(|shown| (shown.uid, shown.value))
@@ -247,8 +254,12 @@ fn room(pool: Option<&Pool>, sources: &Sources) -> Room {
     if let Some(why) = placement::disk_holds_builds(sources) {
         return Room::Limited { more: 0, why };
     }
-    let Some(name) = pool.and_then(|pool| pool.row().metadata.namespace.as_deref()) else { return Room::Unlimited };
-    let Some(most) = namespace(name, sources).and_then(|spec| spec.quota.workstations) else { return Room::Unlimited };
+    let Some(name) = pool.and_then(|pool| pool.row().metadata.namespace.as_deref()) else {
+        return Room::Unlimited;
+    };
+    let Some(most) = namespace(name, sources).and_then(|spec| spec.quota.workstations) else {
+        return Room::Unlimited;
+    };
     let held = sources.view.list(crate::object::WORKSTATIONS_GROUP, "workstations", Some(name)).items.len();
     let more = most.saturating_sub(u32::try_from(held).unwrap_or(u32::MAX));
     Room::Limited { more, why: format!("namespace {name} may hold {most} workstations") }
@@ -260,7 +271,9 @@ impl From<Denied> for Refusal {
             Answer::NotFound => Self::NotFound,
             Answer::Forbidden => Self::Forbidden(denied.to_string()),
             Answer::Invalid(error) => invalid(error),
-            Answer::TooMany { retry_after_secs } => Self::TooMany { message: denied.to_string(), retry_after_secs },
+            Answer::TooMany { retry_after_secs } => {
+                Self::TooMany { message: denied.to_string(), retry_after_secs }
+            }
         }
     }
 }

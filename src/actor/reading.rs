@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::doors::{Refusal, Verb, Write};
-use crate::store::Record;
 use crate::object::{Admitted, FieldError, MODIFIED, Rejected, Tick, admit_create, admit_update};
+use crate::store::Record;
 
 /// What a write asks for, once its object has been judged.
 #[derive(Debug)]
@@ -45,8 +45,13 @@ pub fn judge(write: &Write, old: Option<&Present>, tick: &Tick) -> Result<Judgem
     };
     match &write.verb {
         Verb::Create { body } => {
-            let object =
-                admit_create(write.kind, body.clone(), write.namespace.as_deref(), tick, write.field_validation)?;
+            let object = admit_create(
+                write.kind,
+                body.clone(),
+                write.namespace.as_deref(),
+                tick,
+                write.field_validation,
+            )?;
             Ok(admitted(Judged::Create, object))
         }
         Verb::Update { mutation, part, .. } => {
@@ -59,7 +64,11 @@ pub fn judge(write: &Write, old: Option<&Present>, tick: &Tick) -> Result<Judgem
             if uid.is_some_and(|uid| uid != old.uid) {
                 return Err(Refusal::Conflict(MODIFIED.into()));
             }
-            Ok(Judgement { judged: Judged::Delete, warnings: Vec::new(), expected_version: *resource_version })
+            Ok(Judgement {
+                judged: Judged::Delete,
+                warnings: Vec::new(),
+                expected_version: *resource_version,
+            })
         }
     }
 }
@@ -103,7 +112,9 @@ impl Verb {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Create { body } => body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default(),
+            Self::Create { body } => {
+                body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+            }
             Self::Update { name, .. } | Self::Delete { name, .. } => name,
         }
     }

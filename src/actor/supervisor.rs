@@ -113,8 +113,15 @@ impl Supervisor {
             let owner = loaded.owner.clone();
             let forget = directory.clone();
             let task = actix::spawn(async move {
-                let actor =
-                    Owner::<C>::new(loaded.owner, loaded.incarnation, loaded.records, store, directory, sources, up);
+                let actor = Owner::<C>::new(
+                    loaded.owner,
+                    loaded.incarnation,
+                    loaded.records,
+                    store,
+                    directory,
+                    sources,
+                    up,
+                );
                 Context::new().into_future(actor).await;
             });
             let panicked = task.await.is_err();
@@ -132,7 +139,9 @@ impl Supervisor {
         deaths.push(now_ms);
         let count = deaths.len();
         if count >= DEATHS_MAX {
-            let why = format!("the {owner} has failed {count} times in a minute and was given up: see the log, then restart the daemon");
+            let why = format!(
+                "the {owner} has failed {count} times in a minute and was given up: see the log, then restart the daemon"
+            );
             tracing::error!(%owner, "{why}");
             for ask in self.waiting.remove(&owner).unwrap_or_default() {
                 let _ = ask.reply.send(Err(Refusal::Unavailable(why.clone())));

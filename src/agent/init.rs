@@ -133,7 +133,10 @@ impl Init {
             .current_dir("/")
             .spawn()?;
         // Dropping the child does not wait for it: `reap` does.
-        i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| io::Error::other("no process id"))
+        i32::try_from(child.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or_else(|| io::Error::other("no process id"))
     }
 
     fn forward(&self, signal: libc::c_int) {

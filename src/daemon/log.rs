@@ -32,7 +32,8 @@ pub fn start(log: &Log) -> anyhow::Result<LevelSwitch> {
         (None, LogFormat::Text) => fmt::layer().with_writer(std::io::stderr).with_ansi(false).boxed(),
         (None, LogFormat::Json) => fmt::layer().json().with_writer(std::io::stderr).boxed(),
         (Some(directory), format) => {
-            std::fs::create_dir_all(directory).with_context(|| format!("log.directory {}", directory.display()))?;
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("log.directory {}", directory.display()))?;
             let files = RollingFileAppender::builder()
                 .rotation(Rotation::DAILY)
                 .filename_prefix("daemon")
@@ -52,5 +53,7 @@ pub fn start(log: &Log) -> anyhow::Result<LevelSwitch> {
 }
 
 fn filter(level: &str) -> anyhow::Result<EnvFilter> {
-    EnvFilter::try_new(level).with_context(|| format!("log.level: {level:?} is no filter; write info, or info,ringleader::store=debug"))
+    EnvFilter::try_new(level).with_context(|| {
+        format!("log.level: {level:?} is no filter; write info, or info,ringleader::store=debug")
+    })
 }

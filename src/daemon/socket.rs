@@ -28,14 +28,16 @@ pub fn bind(path: &Path) -> anyhow::Result<UnixListener> {
     match UnixStream::connect(path) {
         Ok(_) => bail!("another daemon answers at {display}: stop it, or pass another --socket"),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).with_context(|| format!("cannot remove the socket of an ended daemon at {display}"))?;
+            fs::remove_file(path)
+                .with_context(|| format!("cannot remove the socket of an ended daemon at {display}"))?;
         }
         Err(_) => {}
     }
     let listener = UnixListener::bind(path).with_context(|| format!("cannot bind the socket {display}"))?;
     let group = group_id(GROUP).filter(|_| rustix::process::geteuid().is_root());
     if let Some(group) = group {
-        chown(path, None, Some(group)).with_context(|| format!("cannot give {display} to the group {GROUP}"))?;
+        chown(path, None, Some(group))
+            .with_context(|| format!("cannot give {display} to the group {GROUP}"))?;
     }
     let mode = if group.is_some() { 0o660 } else { 0o600 };
     fs::set_permissions(path, fs::Permissions::from_mode(mode))

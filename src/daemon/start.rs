@@ -203,11 +203,19 @@ async fn wait_for_the_catalog(view: &view::View) -> anyhow::Result<()> {
     let namespaces = registry.by_word("namespace").context("namespaces are a kind")?;
     let (group, plural) = (namespaces.group, namespaces.plural);
     let mut watch = view.watch(group, plural, None, None).context("cannot watch the catalog")?;
-    let appears = async { while view.list(group, plural, None).items.is_empty() && watch.next().await.is_some_and(|event| event.is_ok()) {} };
+    let appears = async {
+        while view.list(group, plural, None).items.is_empty()
+            && watch.next().await.is_some_and(|event| event.is_ok())
+        {}
+    };
     tokio::time::timeout(Duration::from_secs(30), appears).await.context("the catalog did not come up")
 }
 
-async fn serve_until_stopped(level: &LevelSwitch, overrides: &Overrides, actors: &Actors) -> anyhow::Result<()> {
+async fn serve_until_stopped(
+    level: &LevelSwitch,
+    overrides: &Overrides,
+    actors: &Actors,
+) -> anyhow::Result<()> {
     let mut signals = Signals::listen().context("cannot listen to signals")?;
     loop {
         match signals.next().await {
@@ -223,7 +231,11 @@ fn reload(level: &LevelSwitch, overrides: &Overrides, actors: &Actors) {
     match reread.and_then(|settings| level.set(&settings.log.level).map(|()| settings)) {
         Ok(settings) => {
             actors.builds.resize(settings.builds_at_once_max);
-            tracing::info!(log.level = settings.log.level, builds_at_once_max = settings.builds_at_once_max, "settings read again");
+            tracing::info!(
+                log.level = settings.log.level,
+                builds_at_once_max = settings.builds_at_once_max,
+                "settings read again"
+            );
         }
         Err(error) => tracing::error!("the settings stay as they were: {error:#}"),
     }

@@ -48,11 +48,16 @@ impl Committer {
         while let Some(batch) = self.queue.next_batch() {
             if let Err(error) = self.carry_out(batch) {
                 tracing::error!(%error, "the store failed; nothing more is written or acknowledged");
-                self.queue.fail();
-                (self.on_fatal)(&error);
-                return;
+                return self.give_up(&error);
             }
         }
+    }
+
+    /// sled is not closed but left: closing after a failed write waits for ever.
+    fn give_up(self, error: &StoreError) {
+        self.queue.fail();
+        std::mem::forget(self.disk);
+        (self.on_fatal)(error);
     }
 
     fn carry_out(&mut self, batch: Vec<Entry>) -> Result<(), StoreError> {
@@ -128,7 +133,9 @@ fn add(batch: &mut Batch, write: &Numbered) {
 fn applied(write: Numbered) -> Option<Applied> {
     let removed = |key: Option<Key>| key.map(|key| Applied::Removed { key, version: write.version });
     match write.change {
-        Prepared::Put { resource: Some(resource), .. } => Some(Applied::Put(resource.with_version(write.version))),
+        Prepared::Put { resource: Some(resource), .. } => {
+            Some(Applied::Put(resource.with_version(write.version)))
+        }
         Prepared::Put { resource: None, hides, .. } => removed(hides),
         Prepared::Remove { name } => removed(name),
     }

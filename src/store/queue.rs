@@ -61,16 +61,9 @@ pub(super) struct Numbered {
 pub(super) enum Prepared {
     /// `resource` still bears version 0. Without one the record is kept and not shown; `hides` is
     /// the name under which it was shown until now.
-    Put {
-        type_version: u8,
-        payload: Vec<u8>,
-        resource: Option<Box<Resource>>,
-        hides: Option<Key>,
-    },
+    Put { type_version: u8, payload: Vec<u8>, resource: Option<Box<Resource>>, hides: Option<Key> },
     /// `name` is none when it was not shown.
-    Remove {
-        name: Option<Key>,
-    },
+    Remove { name: Option<Key> },
 }
 
 impl std::fmt::Debug for Entry {

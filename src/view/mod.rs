@@ -11,6 +11,8 @@ mod index;
 mod queue;
 mod resource;
 mod ring;
+#[cfg(test)]
+mod samples;
 mod watch;
 
 use std::borrow::Cow;

@@ -130,7 +130,11 @@ impl Cgroups {
     /// The controllers that limits can be kept with here.
     #[must_use]
     pub fn controllers(&self) -> Vec<&'static str> {
-        Controller::ALL.into_iter().filter(|controller| self.keeps(*controller)).map(Controller::name).collect()
+        Controller::ALL
+            .into_iter()
+            .filter(|controller| self.keeps(*controller))
+            .map(Controller::name)
+            .collect()
     }
 
     fn keeps(&self, controller: Controller) -> bool {

@@ -82,7 +82,9 @@ impl Unit {
         let number: f64 = digits.parse().ok()?;
         let suffix = text[digits.len()..].trim().to_ascii_lowercase();
         match (self, suffix.as_str()) {
-            (Self::Gib, "" | "g" | "gb" | "gi" | "gib") | (Self::Processors, "" | "cpus" | "cores") => Some(number),
+            (Self::Gib, "" | "g" | "gb" | "gi" | "gib") | (Self::Processors, "" | "cpus" | "cores") => {
+                Some(number)
+            }
             (Self::Gib, "m" | "mb" | "mi" | "mib") => Some(number / 1024.0),
             (Self::Gib, "t" | "tb" | "ti" | "tib") => Some(number * 1024.0),
             (Self::Processors, "m") => Some(number / 1000.0),
@@ -137,9 +139,10 @@ fn network(value: &Value) -> Result<Network, Wrong> {
             FieldReason::NotSupported,
             "private is not available in this version: write none (loopback only) or host".into(),
         )),
-        Some(_) | None => {
-            Err((FieldReason::NotSupported, format!("{value} is no network: write none (loopback only) or host")))
-        }
+        Some(_) | None => Err((
+            FieldReason::NotSupported,
+            format!("{value} is no network: write none (loopback only) or host"),
+        )),
     }
 }
 
@@ -169,7 +172,8 @@ mod tests {
 
     #[test]
     fn every_key_is_read_with_its_unit() {
-        let config = json!({"memory": 1.5, "cpus": 0.5, "disk": 10, "pids": 500, "network": "host", "nesting": false});
+        let config =
+            json!({"memory": 1.5, "cpus": 0.5, "disk": 10, "pids": 500, "network": "host", "nesting": false});
         let settings = read(config.as_object().expect("an object"), "").expect("all valid");
         assert_eq!(settings.network, Network::Host);
         assert_eq!(

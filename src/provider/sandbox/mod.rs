@@ -2,15 +2,15 @@
 //!
 //! (the picture follows with the code)
 
+mod cgroups;
 pub mod doctor;
 pub mod image;
 pub mod launcher;
-mod cgroups;
 mod limits;
+mod options;
 mod process;
 mod ranges;
 mod record;
-mod options;
 
 pub use options::SandboxOptions;
 

@@ -81,7 +81,9 @@ macro_rules! frozen_enum {
 frozen_enum!(LeaseStateV1 = LeaseState { Needed, Recycle, Done });
 frozen_enum!(LeasePhaseV1 = LeasePhase { Pending, Starting, Ready, Recycling, Releasing, Failed });
 frozen_enum!(OutcomeV1 = Outcome { Deleted, Recycled });
-frozen_enum!(FailedReasonV1 = FailedReason { Expired, PoolDeleted, MemberLost, RecycleFailed, RecycleTimedOut });
+frozen_enum!(
+    FailedReasonV1 = FailedReason { Expired, PoolDeleted, MemberLost, RecycleFailed, RecycleTimedOut }
+);
 frozen_enum!(
     NotRecycledV1 = NotRecycled {
         PoolDeleted,

@@ -12,6 +12,8 @@ mod common;
 mod declared;
 mod device;
 mod event;
+#[cfg(test)]
+mod golden;
 mod lease;
 mod member;
 mod namespace;
@@ -104,7 +106,16 @@ struct Shown {
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [Self::Namespace, Self::User, Self::Device, Self::Pool, Self::Lease, Self::Member, Self::Event, Self::Station];
+    pub const ALL: [Self; 8] = [
+        Self::Namespace,
+        Self::User,
+        Self::Device,
+        Self::Pool,
+        Self::Lease,
+        Self::Member,
+        Self::Event,
+        Self::Station,
+    ];
 
     /// Its byte in keys. Never reused, never changed.
     pub(super) const fn tag(self) -> u8 {

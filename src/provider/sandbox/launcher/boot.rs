@@ -18,8 +18,8 @@ use super::root;
 use super::wire::{At, BootOrder, Booted, Failure, Group, Network};
 use crate::provider::sandbox::cgroups;
 use crate::provider::sandbox::process::ProcessIdentity;
-use crate::provider::sandbox::record::{self, BootRecord, Durability};
 use crate::provider::sandbox::ranges::IDS_PER_MACHINE;
+use crate::provider::sandbox::record::{self, BootRecord, Durability};
 use crate::sys::namespaces::{
     Access, Cloned, Namespaces, clone_into, clone_mount, enter_mount_namespace, set_access,
 };
@@ -39,12 +39,10 @@ pub struct Descriptors<'a> {
 /// The step that failed, outside or inside.
 pub fn boot(order: &BootOrder, descriptors: &Descriptors<'_>) -> Result<Booted, Failure> {
     let mut clock = Phases::start();
-    let booted = cgroups::make(&order.groups)
-        .at("make the machine's cgroups")
-        .and_then(|()| {
-            clock.mark("cgroups");
-            launch(order, descriptors, &mut clock)
-        });
+    let booted = cgroups::make(&order.groups).at("make the machine's cgroups").and_then(|()| {
+        clock.mark("cgroups");
+        launch(order, descriptors, &mut clock)
+    });
     match booted {
         Ok(record) => Ok(Booted { record, phases: clock.phases }),
         Err(failure) => {
@@ -112,7 +110,8 @@ fn raise(
         .at("record the boot")?;
     clock.mark("record");
 
-    let mounts: Vec<_> = [Some(overlay.as_fd()), sys.as_ref().map(AsFd::as_fd)].into_iter().flatten().collect();
+    let mounts: Vec<_> =
+        [Some(overlay.as_fd()), sys.as_ref().map(AsFd::as_fd)].into_iter().flatten().collect();
     channel::send(channel, &Word::Go, &mounts).at("start the machine")?;
     drop(overlay);
     await_exec(channel)?;
@@ -143,7 +142,9 @@ fn await_exec(channel: &OwnedFd) -> Result<(), Failure> {
         match channel::receive::<Word>(channel).at("hear from the machine")? {
             Some((Word::Executing, _)) => executing = true,
             Some((Word::Failed(failure), _)) => return Err(failure),
-            Some((Word::Go, _)) => return Err(io::Error::other("it spoke out of turn")).at("hear from the machine"),
+            Some((Word::Go, _)) => {
+                return Err(io::Error::other("it spoke out of turn")).at("hear from the machine");
+            }
             None if executing => return Ok(()),
             None => return Err(io::Error::other("it ended early")).at("hear from the machine"),
         }

@@ -114,11 +114,8 @@ impl Process {
         let (ours, theirs) = channel::pair()?;
         // Standard input, so that no descriptor needs to stay open across exec by number, which a
         // child started at the same moment by another thread would inherit too.
-        let child = Command::new(program)
-            .arg("launcher")
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::null())
-            .spawn()?;
+        let child =
+            Command::new(program).arg("launcher").stdin(Stdio::from(theirs)).stdout(Stdio::null()).spawn()?;
         let process = Self {
             socket: Arc::new(ours),
             started: Instant::now(),
@@ -181,8 +178,7 @@ impl Reader {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let Some(pidfd) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
         loop {
-            let mut ready =
-                [PollFd::new(&*self.socket, PollFlags::IN), PollFd::new(&pidfd, PollFlags::IN)];
+            let mut ready = [PollFd::new(&*self.socket, PollFlags::IN), PollFd::new(&pidfd, PollFlags::IN)];
             if rustix::io::retry_on_intr(|| poll(&mut ready, None)).is_err() {
                 return;
             }

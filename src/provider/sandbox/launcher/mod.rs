@@ -102,7 +102,9 @@ fn serve() -> io::Result<()> {
 /// What a worker does with its one order.
 fn work(request: &Request, descriptors: Vec<OwnedFd>, program: &File) -> io::Result<()> {
     let outcome = match <[OwnedFd; 3]>::try_from(descriptors) {
-        Ok([control, ssh, lock]) => boot::boot(&request.order, &boot::Descriptors { program, control, ssh, lock }),
+        Ok([control, ssh, lock]) => {
+            boot::boot(&request.order, &boot::Descriptors { program, control, ssh, lock })
+        }
         Err(_) => Err(failed("take the order", &io::Error::other("its descriptors are missing"))),
     };
     // The daemon may be gone. The machine is recorded, so whoever comes next finds it.
