@@ -1,30 +1,50 @@
 //! Provider `sandbox`: Linux machines made of namespaces, embedded, nothing to download.
 //!
-//! (the picture follows with the code)
+//! ```text
+//!  Sandbox (async) ─► Machines (blocking) ─► machines/<id>/ on disk: record.rs, process.rs, ranges.rs
+//!                        │   │  └─► cgroups.rs, limits.rs
+//!                        │   └────► image/      immutable generations
+//!                        └────────► launcher/   namespaces, idmapped overlay, exec `rl init`
+//! ```
+//!
+//! A machine is a directory and, while it runs, a first process with everything below it in
+//! namespaces of their own. All its mounts live in its own mount table, so nothing of it is left
+//! when its first process has ended, however that came.
 
-mod cgroups;
 pub mod doctor;
 pub mod image;
 pub mod launcher;
+
+mod cgroups;
 mod limits;
+mod machines;
 mod options;
+mod probe;
 mod process;
 mod ranges;
 mod record;
 
 pub use options::SandboxOptions;
 
+use std::sync::Arc;
+
+use rustix::fd::OwnedFd;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
 use ulid::Ulid;
 
 use super::{Availability, Call, Door, Inspection, Provider, ProviderError};
 use crate::machine::MachineSpec;
-use crate::object::{FieldError, WorkstationSpec};
-use image::Images;
+use crate::object::{FieldError, FieldReason, WorkstationSpec};
+use image::{ImageError, ImageOptions, Images};
 use launcher::LauncherHandle;
+use machines::Machines;
 
 /// The provider.
 pub struct Sandbox {
-    images: Images,
+    machines: Arc<Machines>,
+    availability: Availability,
 }
 
 /// Why the provider cannot be set up at all (as opposed to being unavailable here).
@@ -33,6 +53,8 @@ pub enum SandboxError {
     /// A directory of its own cannot be made or read.
     #[error("cannot prepare {path}: {source}")]
     Directory { path: std::path::PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Images(#[from] ImageError),
 }
 
 impl Sandbox {
@@ -41,18 +63,40 @@ impl Sandbox {
     ///
     /// # Errors
     /// When the directories cannot be made or read.
-    pub fn new(_options: SandboxOptions, _launcher: LauncherHandle) -> Result<Self, SandboxError> {
-        Ok(Self { images: Images {} })
+    pub fn new(options: SandboxOptions, launcher: LauncherHandle) -> Result<Self, SandboxError> {
+        let images = Images::open(ImageOptions {
+            dir: options.images_dir.clone(),
+            named: options.images.clone(),
+            default: options.default_image.clone(),
+            host_includes: options.host_includes.clone(),
+        })?;
+        let path = options.data_dir.clone();
+        let availability = match probe::try_a_machine(&launcher, &path) {
+            Ok(()) => Availability::Available,
+            Err(obstacle) => Availability::Unavailable(obstacle.to_string()),
+        };
+        let machines = Machines::open(options, launcher, images)
+            .map_err(|source| SandboxError::Directory { path, source })?;
+        Ok(Self { machines: Arc::new(machines), availability })
     }
 
     /// The images this daemon carries.
-    pub const fn images(&self) -> &Images {
-        &self.images
+    #[must_use]
+    pub fn images(&self) -> &Images {
+        self.machines.images()
     }
-}
 
-fn not_yet<'a, T: Send + 'a>() -> Call<'a, T> {
-    Box::pin(async { Err(ProviderError::Unavailable("not built yet".into())) })
+    /// Runs blocking work where it holds up nobody.
+    fn off<'a, T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Machines) -> Result<T, ProviderError> + Send + 'static,
+    ) -> Call<'a, T> {
+        let machines = Arc::clone(&self.machines);
+        Box::pin(async move {
+            let done = tokio::task::spawn_blocking(move || work(&machines)).await;
+            done.unwrap_or_else(|error| Err(ProviderError::Failed(format!("the call broke off: {error}"))))
+        })
+    }
 }
 
 impl Provider for Sandbox {
@@ -61,42 +105,72 @@ impl Provider for Sandbox {
     }
 
     fn availability(&self) -> Availability {
-        Availability::Unknown
+        self.availability.clone()
     }
 
-    fn check(&self, _spec: &WorkstationSpec, _base: &str) -> Vec<FieldError> {
-        Vec::new()
+    fn images(&self) -> Vec<String> {
+        self.machines.images().list().into_iter().map(|image| image.describe()).collect()
     }
 
-    fn create<'a>(&'a self, _id: Ulid, _spec: &'a MachineSpec) -> Call<'a, ()> {
-        not_yet()
+    fn check(&self, spec: &WorkstationSpec, base: &str) -> Vec<FieldError> {
+        let mut errors = match limits::read(&spec.provider_config, &format!("{base}.providerConfig")) {
+            Ok(_) => Vec::new(),
+            Err(errors) => errors,
+        };
+        if let Err(error) = self.machines.images().resolve(spec.image.as_ref()) {
+            errors.push(FieldError::new(format!("{base}.image"), FieldReason::NotFound, error.to_string()));
+        }
+        errors
     }
 
-    fn start(&self, _id: Ulid) -> Call<'_, ()> {
-        not_yet()
+    fn create<'a>(&'a self, id: Ulid, spec: &'a MachineSpec) -> Call<'a, ()> {
+        let spec = spec.clone();
+        self.off(move |machines| machines.create(id, &spec))
     }
 
-    fn stop(&self, _id: Ulid) -> Call<'_, ()> {
-        not_yet()
+    fn start(&self, id: Ulid) -> Call<'_, ()> {
+        self.off(move |machines| machines.start(id))
     }
 
-    fn delete(&self, _id: Ulid) -> Call<'_, ()> {
-        not_yet()
+    fn stop(&self, id: Ulid) -> Call<'_, ()> {
+        self.off(move |machines| machines.stop(id))
     }
 
-    fn inspect(&self, _id: Ulid) -> Call<'_, Inspection> {
-        not_yet()
+    fn delete(&self, id: Ulid) -> Call<'_, ()> {
+        self.off(move |machines| machines.delete(id))
     }
 
-    fn ended(&self, _id: Ulid) -> Call<'_, ()> {
-        not_yet()
+    fn inspect(&self, id: Ulid) -> Call<'_, Inspection> {
+        self.off(move |machines| machines.inspect(id))
+    }
+
+    fn ended(&self, id: Ulid) -> Call<'_, ()> {
+        let first = self.machines.first_process(id);
+        Box::pin(async move {
+            match first {
+                Ok(Some(first)) => end_of(first).await.map_err(|error| ProviderError::Failed(error.to_string())),
+                Ok(None) => Ok(()),
+                Err(error) => Err(ProviderError::Failed(error.to_string())),
+            }
+        })
     }
 
     fn list(&self) -> Call<'_, Vec<Ulid>> {
-        not_yet()
+        self.off(|machines| machines.list().map_err(|error| ProviderError::Failed(error.to_string())))
     }
 
-    fn link(&self, _id: Ulid, _door: Door) -> Call<'_, tokio::net::UnixStream> {
-        not_yet()
+    fn link(&self, id: Ulid, door: Door) -> Call<'_, UnixStream> {
+        // Local, and never waits: the listener's queue takes it or does not.
+        let stream = self.machines.link(id, door).and_then(|stream| {
+            stream.set_nonblocking(true)?;
+            UnixStream::from_std(stream)
+        });
+        Box::pin(async move { stream.map_err(|error| ProviderError::Unavailable(error.to_string())) })
     }
+}
+
+/// Resolves when the process has ended: its descriptor is readable then.
+async fn end_of(process: OwnedFd) -> std::io::Result<()> {
+    let process = AsyncFd::with_interest(process, Interest::READABLE)?;
+    process.readable().await.map(drop)
 }

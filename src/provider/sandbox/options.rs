@@ -19,6 +19,8 @@ pub struct SandboxOptions {
     pub images: BTreeMap<String, PathBuf>,
     /// The image of members that ask for none.
     pub default_image: String,
+    /// Directories of the host that the host image takes in beside what packages own.
+    pub host_includes: Vec<PathBuf>,
     /// First host uid of the ranges that members get, each 65 536 ids long.
     pub id_base: u32,
     /// Where members' cgroups go, relative to the cgroup mount; none: below the daemon's own.
@@ -37,6 +39,7 @@ impl SandboxOptions {
             data_dir,
             images: BTreeMap::new(),
             default_image: "host".into(),
+            host_includes: Vec::new(),
             id_base: 0x1000_0000,
             cgroup_parent: None,
             stop_grace: Duration::from_secs(5),

@@ -40,6 +40,8 @@ pub struct BootOrder {
     /// The host's name for uid and gid 0 of the machine.
     pub first_id: u32,
     pub hostname: String,
+    /// The image generation's id, for the agent to tell.
+    pub image: String,
     pub network: Network,
     pub privileges: Privileges,
     pub groups: Vec<Group>,
