@@ -8,13 +8,16 @@ use super::{EventRow, Lease, Member, PoolRow};
 /// One row written or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    PutPool(PoolRow),
-    /// The last that outlived the pool is gone: the row goes, and with it its owner.
+    PutPool(Box<PoolRow>),
+    /// The pool's object is gone and its name is free. The row stays, shown to nobody, for the
+    /// Failed leases that outlive the pool (rule D4).
+    BuryPool(Box<PoolRow>),
+    /// The last lease that outlived the pool is gone: the buried row goes, and with it the owner.
     RemovePool(Ulid),
-    PutLease(Lease),
+    PutLease(Box<Lease>),
     RemoveLease(Ulid),
-    PutMember(Member),
+    PutMember(Box<Member>),
     RemoveMember(Ulid),
-    PutEvent(EventRow),
+    PutEvent(Box<EventRow>),
     RemoveEvent(Ulid),
 }

@@ -257,11 +257,13 @@ impl<'a> Draft<'a> {
         let pool = self.pool;
         let mut changes = Vec::new();
         if let Some(row) = self.row.filter(|row| **row != pool.row) {
-            changes.push(Change::PutPool(*row));
+            changes.push(if row.is_gone() { Change::BuryPool(row) } else { Change::PutPool(row) });
         }
         for (uid, lease) in self.leases {
             match lease {
-                Some(lease) if pool.leases.get(&uid) != Some(&lease) => changes.push(Change::PutLease(lease)),
+                Some(lease) if pool.leases.get(&uid) != Some(&lease) => {
+                    changes.push(Change::PutLease(Box::new(lease)));
+                }
                 None if pool.leases.contains_key(&uid) => changes.push(Change::RemoveLease(uid)),
                 Some(_) | None => {}
             }
@@ -269,7 +271,7 @@ impl<'a> Draft<'a> {
         for (uid, member) in self.members {
             match member {
                 Some(member) if pool.members.get(&uid) != Some(&member) => {
-                    changes.push(Change::PutMember(member));
+                    changes.push(Change::PutMember(Box::new(member)));
                 }
                 None if pool.members.contains_key(&uid) => changes.push(Change::RemoveMember(uid)),
                 Some(_) | None => {}
@@ -277,7 +279,7 @@ impl<'a> Draft<'a> {
         }
         for (uid, event) in self.events {
             match event {
-                Some(event) => changes.push(Change::PutEvent(event)),
+                Some(event) => changes.push(Change::PutEvent(Box::new(event))),
                 None => changes.push(Change::RemoveEvent(uid)),
             }
         }

@@ -139,8 +139,8 @@ impl Pool {
         let mut draft = Draft::new(self, tick, inputs);
         let mut act = Act::Record;
         match command {
-            Command::UpdatePool { object } => handle::pool::update(&mut draft, *object),
-            Command::DeletePool => handle::pool::delete(&mut draft),
+            Command::UpdatePool { object } => handle::pool::update(&mut draft, *object)?,
+            Command::DeletePool => handle::pool::delete(&mut draft)?,
             Command::CreateLease { object, by } => handle::lease::create(&mut draft, *object, by)?,
             Command::UpdateLease { uid, object, by, standing } => {
                 handle::lease::update(&mut draft, uid, *object, &by, standing)?;
@@ -161,13 +161,13 @@ impl Pool {
     /// Moves memory by one change. Total: a change says how a row stands, not what to do with it.
     pub fn evolve(&mut self, change: &Change) {
         match change {
-            Change::PutPool(row) => self.put_row(row.clone()),
+            Change::PutPool(row) | Change::BuryPool(row) => self.put_row(PoolRow::clone(row)),
             Change::RemovePool(_) => self.ended = true,
-            Change::PutLease(lease) => self.put_lease(lease.clone()),
+            Change::PutLease(lease) => self.put_lease(Lease::clone(lease)),
             Change::RemoveLease(uid) => self.remove_lease(*uid),
-            Change::PutMember(member) => self.put_member(member.clone()),
+            Change::PutMember(member) => self.put_member(Member::clone(member)),
             Change::RemoveMember(uid) => self.remove_member(*uid),
-            Change::PutEvent(event) => self.put_event(event.clone()),
+            Change::PutEvent(event) => self.put_event(EventRow::clone(event)),
             Change::RemoveEvent(uid) => self.remove_event(*uid),
         }
     }

@@ -2,10 +2,33 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
+use super::Unreadable;
 use crate::object::{Metadata, OwnerReference, Subject, SubjectKind, Time};
+use crate::pool::Bond;
+
+/// A frozen enum of unit variants, and both conversions, each exhaustive.
+macro_rules! frozen_enum {
+    ($frozen:ident of $live:ident { $($variant:ident),+ $(,)? }) => {
+        #[derive(Clone, Copy, Serialize, Deserialize)]
+        enum $frozen { $($variant),+ }
+
+        impl From<$live> for $frozen {
+            fn from(live: $live) -> Self {
+                match live { $($live::$variant => Self::$variant),+ }
+            }
+        }
+
+        impl From<$frozen> for $live {
+            fn from(stored: $frozen) -> Self {
+                match stored { $($frozen::$variant => Self::$variant),+ }
+            }
+        }
+    };
+}
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct MetadataV1 {
@@ -130,4 +153,33 @@ impl From<SubjectV1> for Subject {
         };
         Self { kind, name: stored.name, namespace: stored.namespace }
     }
+}
+
+/// The other side of a binding.
+#[derive(Serialize, Deserialize)]
+pub(super) struct BondV1 {
+    uid: u128,
+    name: String,
+}
+
+impl From<&Bond> for BondV1 {
+    fn from(live: &Bond) -> Self {
+        Self { uid: live.uid.0, name: live.name.clone() }
+    }
+}
+
+impl From<BondV1> for Bond {
+    fn from(stored: BondV1) -> Self {
+        Self { uid: Ulid(stored.uid), name: stored.name }
+    }
+}
+
+/// A part of the API as JSON text: its form is the API's own version, which only grows.
+pub(super) fn to_json(live: &impl Serialize) -> String {
+    serde_json::to_string(live).expect("objects have text keys and finite numbers")
+}
+
+/// The same, read back.
+pub(super) fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
+    serde_json::from_str(text).map_err(|_| Unreadable::Malformed)
 }

@@ -8,10 +8,19 @@
 //! To add a kind: its file, its line in the module list, and one line in each match below. The compiler names
 //! them all.
 
+#[macro_use]
 mod common;
 mod device;
+mod event;
+mod lease;
+mod member;
 mod namespace;
+mod pool;
+mod pool_change;
 mod user;
+
+#[cfg(test)]
+mod golden;
 
 use std::fmt;
 
@@ -21,7 +30,11 @@ use serde_json::{Map, Value};
 use ulid::Ulid;
 
 use crate::object::{Device, Metadata, Namespace, User, VERSION};
+use crate::pool::{EventRow, Lease, Member, PoolRow};
 use crate::view::{Key, Resource};
+
+pub use pool::BuriedPool;
+pub use pool_change::writes_of;
 
 /// One stored object, as its owner holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +42,12 @@ pub enum Record {
     Namespace(Namespace),
     User(User),
     Device(Device),
+    Pool(Box<PoolRow>),
+    /// A pool whose object is gone, kept for the Failed leases that outlive it.
+    BuriedPool(Box<BuriedPool>),
+    Lease(Box<Lease>),
+    Member(Box<Member>),
+    Event(Box<EventRow>),
 }
 
 /// What sort of record.
@@ -37,6 +56,11 @@ pub enum RecordKind {
     Namespace,
     User,
     Device,
+    Pool,
+    BuriedPool,
+    Lease,
+    Member,
+    Event,
 }
 
 /// One record of all.
@@ -85,7 +109,16 @@ struct Shown {
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Namespace, Self::User, Self::Device];
+    pub const ALL: [Self; 8] = [
+        Self::Namespace,
+        Self::User,
+        Self::Device,
+        Self::Pool,
+        Self::BuriedPool,
+        Self::Lease,
+        Self::Member,
+        Self::Event,
+    ];
 
     /// Its byte in keys. Never reused, never changed.
     pub(super) const fn tag(self) -> u8 {
@@ -93,6 +126,11 @@ impl RecordKind {
             Self::Namespace => 1,
             Self::User => 2,
             Self::Device => 3,
+            Self::Pool => 4,
+            Self::BuriedPool => 5,
+            Self::Lease => 6,
+            Self::Member => 7,
+            Self::Event => 8,
         }
     }
 
@@ -106,6 +144,11 @@ impl RecordKind {
             Self::Namespace => Namespace::NEWEST_VERSION,
             Self::User => User::NEWEST_VERSION,
             Self::Device => Device::NEWEST_VERSION,
+            Self::Pool => PoolRow::NEWEST_VERSION,
+            Self::BuriedPool => BuriedPool::NEWEST_VERSION,
+            Self::Lease => Lease::NEWEST_VERSION,
+            Self::Member => Member::NEWEST_VERSION,
+            Self::Event => EventRow::NEWEST_VERSION,
         }
     }
 
@@ -115,6 +158,11 @@ impl RecordKind {
             Self::Namespace => Record::Namespace(Namespace::decode(type_version, payload)?),
             Self::User => Record::User(User::decode(type_version, payload)?),
             Self::Device => Record::Device(Device::decode(type_version, payload)?),
+            Self::Pool => Record::Pool(Box::new(PoolRow::decode(type_version, payload)?)),
+            Self::BuriedPool => Record::BuriedPool(Box::new(BuriedPool::decode(type_version, payload)?)),
+            Self::Lease => Record::Lease(Box::new(Lease::decode(type_version, payload)?)),
+            Self::Member => Record::Member(Box::new(Member::decode(type_version, payload)?)),
+            Self::Event => Record::Event(Box::new(EventRow::decode(type_version, payload)?)),
         })
     }
 }
@@ -133,6 +181,11 @@ impl Record {
             Self::Namespace(_) => RecordKind::Namespace,
             Self::User(_) => RecordKind::User,
             Self::Device(_) => RecordKind::Device,
+            Self::Pool(_) => RecordKind::Pool,
+            Self::BuriedPool(_) => RecordKind::BuriedPool,
+            Self::Lease(_) => RecordKind::Lease,
+            Self::Member(_) => RecordKind::Member,
+            Self::Event(_) => RecordKind::Event,
         }
     }
 
@@ -143,6 +196,11 @@ impl Record {
             Self::Namespace(namespace) => namespace.present(version),
             Self::User(user) => user.present(version),
             Self::Device(device) => device.present(version),
+            Self::Pool(pool) => Stored::present(&**pool, version),
+            Self::BuriedPool(buried) => Stored::present(&**buried, version),
+            Self::Lease(lease) => Stored::present(&**lease, version),
+            Self::Member(member) => Stored::present(&**member, version),
+            Self::Event(event) => Stored::present(&**event, version),
         }
     }
 
@@ -151,6 +209,11 @@ impl Record {
             Self::Namespace(namespace) => namespace.encode(),
             Self::User(user) => user.encode(),
             Self::Device(device) => device.encode(),
+            Self::Pool(pool) => pool.encode(),
+            Self::BuriedPool(buried) => buried.encode(),
+            Self::Lease(lease) => lease.encode(),
+            Self::Member(member) => member.encode(),
+            Self::Event(event) => event.encode(),
         }
     }
 
@@ -159,6 +222,11 @@ impl Record {
             Self::Namespace(namespace) => namespace.uid(),
             Self::User(user) => user.uid(),
             Self::Device(device) => device.uid(),
+            Self::Pool(pool) => Stored::uid(&**pool),
+            Self::BuriedPool(buried) => Stored::uid(&**buried),
+            Self::Lease(lease) => Stored::uid(&**lease),
+            Self::Member(member) => Stored::uid(&**member),
+            Self::Event(event) => Stored::uid(&**event),
         }
     }
 }
