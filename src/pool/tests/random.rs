@@ -166,6 +166,7 @@ fn take(world: &mut World, step: Step) {
             world.inputs.owner_keys = OwnerKeys::new(vec![format!("ssh-ed25519 DEVICE-{n}")]);
             world.run();
         }
+        Step::DeletePool if world.pool.row().is_gone() => {}
         Step::DeletePool => world.delete_pool(),
     }
 }
