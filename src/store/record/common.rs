@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use crate::object::{Metadata, OwnerReference, Subject, SubjectKind, Time};
+use crate::machine::AgentInfo;
+use crate::object::{Metadata, OwnerReference, SshAccess, Subject, SubjectKind, Time};
+use crate::pool::Bond;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct MetadataV1 {
@@ -129,5 +131,68 @@ impl From<SubjectV1> for Subject {
             SubjectKindV1::ServiceAccount => SubjectKind::ServiceAccount,
         };
         Self { kind, name: stored.name, namespace: stored.namespace }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct BondV1 {
+    uid: u128,
+    name: String,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct SshAccessV1 {
+    user: String,
+    command: String,
+    proxy: String,
+    host_keys: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct AgentV1 {
+    version: String,
+    capabilities: Vec<String>,
+    login_user: String,
+    host_keys: Vec<String>,
+    image: String,
+}
+
+impl From<&Bond> for BondV1 {
+    fn from(live: &Bond) -> Self {
+        Self { uid: live.uid.0, name: live.name.clone() }
+    }
+}
+
+impl From<BondV1> for Bond {
+    fn from(stored: BondV1) -> Self {
+        Self { uid: Ulid(stored.uid), name: stored.name }
+    }
+}
+
+impl From<&SshAccess> for SshAccessV1 {
+    fn from(live: &SshAccess) -> Self {
+        let SshAccess { user, command, proxy, host_keys } = live.clone();
+        Self { user, command, proxy, host_keys }
+    }
+}
+
+impl From<SshAccessV1> for SshAccess {
+    fn from(stored: SshAccessV1) -> Self {
+        let SshAccessV1 { user, command, proxy, host_keys } = stored;
+        Self { user, command, proxy, host_keys }
+    }
+}
+
+impl From<&AgentInfo> for AgentV1 {
+    fn from(live: &AgentInfo) -> Self {
+        let AgentInfo { version, capabilities, login_user, host_keys, image } = live.clone();
+        Self { version, capabilities, login_user, host_keys, image }
+    }
+}
+
+impl From<AgentV1> for AgentInfo {
+    fn from(stored: AgentV1) -> Self {
+        let AgentV1 { version, capabilities, login_user, host_keys, image } = stored;
+        Self { version, capabilities, login_user, host_keys, image }
     }
 }

@@ -9,10 +9,16 @@
 //! them all.
 
 mod common;
+mod declared;
 mod device;
+mod event;
 #[cfg(test)]
 mod golden;
+mod lease;
+mod member;
 mod namespace;
+mod pool;
+mod station;
 mod user;
 
 use std::fmt;
@@ -22,7 +28,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use ulid::Ulid;
 
+use crate::fleet::Station;
 use crate::object::{Device, Metadata, Namespace, User, VERSION};
+use crate::pool::{EventRow, Lease, Member, PoolRow};
 use crate::view::{Key, Resource};
 
 /// One stored object, as its owner holds it.
@@ -31,6 +39,12 @@ pub enum Record {
     Namespace(Namespace),
     User(User),
     Device(Device),
+    Pool(PoolRow),
+    Lease(Lease),
+    Member(Member),
+    Event(EventRow),
+    /// A standalone workstation.
+    Station(Box<Station>),
 }
 
 /// What sort of record.
@@ -39,6 +53,11 @@ pub enum RecordKind {
     Namespace,
     User,
     Device,
+    Pool,
+    Lease,
+    Member,
+    Event,
+    Station,
 }
 
 /// One record of all.
@@ -74,8 +93,8 @@ trait Stored: Sized {
     /// From a frozen type of any version.
     fn decode(type_version: u8, payload: &[u8]) -> Result<Self, Unreadable>;
     fn uid(&self) -> Ulid;
-    /// The object that the API shows.
-    fn present(&self, version: u64) -> Resource;
+    /// The object that the API shows; none while there is nothing to show.
+    fn present(&self, version: u64) -> Option<Resource>;
 }
 
 /// Where the API shows a kind.
@@ -87,7 +106,16 @@ struct Shown {
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Namespace, Self::User, Self::Device];
+    pub const ALL: [Self; 8] = [
+        Self::Namespace,
+        Self::User,
+        Self::Device,
+        Self::Pool,
+        Self::Lease,
+        Self::Member,
+        Self::Event,
+        Self::Station,
+    ];
 
     /// Its byte in keys. Never reused, never changed.
     pub(super) const fn tag(self) -> u8 {
@@ -95,6 +123,11 @@ impl RecordKind {
             Self::Namespace => 1,
             Self::User => 2,
             Self::Device => 3,
+            Self::Pool => 4,
+            Self::Lease => 5,
+            Self::Member => 6,
+            Self::Event => 7,
+            Self::Station => 8,
         }
     }
 
@@ -108,6 +141,11 @@ impl RecordKind {
             Self::Namespace => Namespace::NEWEST_VERSION,
             Self::User => User::NEWEST_VERSION,
             Self::Device => Device::NEWEST_VERSION,
+            Self::Pool => PoolRow::NEWEST_VERSION,
+            Self::Lease => Lease::NEWEST_VERSION,
+            Self::Member => Member::NEWEST_VERSION,
+            Self::Event => EventRow::NEWEST_VERSION,
+            Self::Station => Station::NEWEST_VERSION,
         }
     }
 
@@ -117,6 +155,11 @@ impl RecordKind {
             Self::Namespace => Record::Namespace(Namespace::decode(type_version, payload)?),
             Self::User => Record::User(User::decode(type_version, payload)?),
             Self::Device => Record::Device(Device::decode(type_version, payload)?),
+            Self::Pool => Record::Pool(PoolRow::decode(type_version, payload)?),
+            Self::Lease => Record::Lease(Lease::decode(type_version, payload)?),
+            Self::Member => Record::Member(Member::decode(type_version, payload)?),
+            Self::Event => Record::Event(EventRow::decode(type_version, payload)?),
+            Self::Station => Record::Station(Box::new(Station::decode(type_version, payload)?)),
         })
     }
 }
@@ -135,16 +178,27 @@ impl Record {
             Self::Namespace(_) => RecordKind::Namespace,
             Self::User(_) => RecordKind::User,
             Self::Device(_) => RecordKind::Device,
+            Self::Pool(_) => RecordKind::Pool,
+            Self::Lease(_) => RecordKind::Lease,
+            Self::Member(_) => RecordKind::Member,
+            Self::Event(_) => RecordKind::Event,
+            Self::Station(_) => RecordKind::Station,
         }
     }
 
-    /// The object that the API shows, as of `version`.
+    /// The object that the API shows, as of `version`. None for a pool that is gone but for the
+    /// Failed leases that outlive it (rule D4): its name is free.
     #[must_use]
-    pub fn present(&self, version: u64) -> Resource {
+    pub fn present(&self, version: u64) -> Option<Resource> {
         match self {
             Self::Namespace(namespace) => namespace.present(version),
             Self::User(user) => user.present(version),
             Self::Device(device) => device.present(version),
+            Self::Pool(pool) => Stored::present(pool, version),
+            Self::Lease(lease) => Stored::present(lease, version),
+            Self::Member(member) => Stored::present(member, version),
+            Self::Event(event) => Stored::present(event, version),
+            Self::Station(station) => Stored::present(&**station, version),
         }
     }
 
@@ -153,6 +207,11 @@ impl Record {
             Self::Namespace(namespace) => namespace.encode(),
             Self::User(user) => user.encode(),
             Self::Device(device) => device.encode(),
+            Self::Pool(pool) => Stored::encode(pool),
+            Self::Lease(lease) => Stored::encode(lease),
+            Self::Member(member) => Stored::encode(member),
+            Self::Event(event) => Stored::encode(event),
+            Self::Station(station) => Stored::encode(&**station),
         }
     }
 
@@ -161,6 +220,11 @@ impl Record {
             Self::Namespace(namespace) => namespace.uid(),
             Self::User(user) => user.uid(),
             Self::Device(device) => device.uid(),
+            Self::Pool(pool) => Stored::uid(pool),
+            Self::Lease(lease) => Stored::uid(lease),
+            Self::Member(member) => Stored::uid(member),
+            Self::Event(event) => Stored::uid(event),
+            Self::Station(station) => Stored::uid(&**station),
         }
     }
 }
