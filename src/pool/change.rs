@@ -7,17 +7,15 @@ use super::{EventRow, Lease, Member, PoolRow};
 
 /// One row written or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "changes live for a moment, a few at a time")]
 pub enum Change {
-    PutPool(Box<PoolRow>),
-    /// The pool's object is gone and its name is free. The row stays, shown to nobody, for the
-    /// Failed leases that outlive the pool (rule D4).
-    BuryPool(Box<PoolRow>),
-    /// The last lease that outlived the pool is gone: the buried row goes, and with it the owner.
+    PutPool(PoolRow),
+    /// The last lease that outlived the pool is gone: the row goes, and with it its owner.
     RemovePool(Ulid),
-    PutLease(Box<Lease>),
+    PutLease(Lease),
     RemoveLease(Ulid),
-    PutMember(Box<Member>),
+    PutMember(Member),
     RemoveMember(Ulid),
-    PutEvent(Box<EventRow>),
+    PutEvent(EventRow),
     RemoveEvent(Ulid),
 }

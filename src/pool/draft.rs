@@ -257,12 +257,12 @@ impl<'a> Draft<'a> {
         let pool = self.pool;
         let mut changes = Vec::new();
         if let Some(row) = self.row.filter(|row| **row != pool.row) {
-            changes.push(if row.is_gone() { Change::BuryPool(row) } else { Change::PutPool(row) });
+            changes.push(Change::PutPool(*row));
         }
         for (uid, lease) in self.leases {
             match lease {
                 Some(lease) if pool.leases.get(&uid) != Some(&lease) => {
-                    changes.push(Change::PutLease(Box::new(lease)));
+                    changes.push(Change::PutLease(lease));
                 }
                 None if pool.leases.contains_key(&uid) => changes.push(Change::RemoveLease(uid)),
                 Some(_) | None => {}
@@ -271,7 +271,7 @@ impl<'a> Draft<'a> {
         for (uid, member) in self.members {
             match member {
                 Some(member) if pool.members.get(&uid) != Some(&member) => {
-                    changes.push(Change::PutMember(Box::new(member)));
+                    changes.push(Change::PutMember(member));
                 }
                 None if pool.members.contains_key(&uid) => changes.push(Change::RemoveMember(uid)),
                 Some(_) | None => {}
@@ -279,7 +279,7 @@ impl<'a> Draft<'a> {
         }
         for (uid, event) in self.events {
             match event {
-                Some(event) => changes.push(Change::PutEvent(Box::new(event))),
+                Some(event) => changes.push(Change::PutEvent(event)),
                 None => changes.push(Change::RemoveEvent(uid)),
             }
         }

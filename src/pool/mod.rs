@@ -161,13 +161,13 @@ impl Pool {
     /// Moves memory by one change. Total: a change says how a row stands, not what to do with it.
     pub fn evolve(&mut self, change: &Change) {
         match change {
-            Change::PutPool(row) | Change::BuryPool(row) => self.put_row(PoolRow::clone(row)),
+            Change::PutPool(row) => self.put_row(row.clone()),
             Change::RemovePool(_) => self.ended = true,
-            Change::PutLease(lease) => self.put_lease(Lease::clone(lease)),
+            Change::PutLease(lease) => self.put_lease(lease.clone()),
             Change::RemoveLease(uid) => self.remove_lease(*uid),
-            Change::PutMember(member) => self.put_member(Member::clone(member)),
+            Change::PutMember(member) => self.put_member(member.clone()),
             Change::RemoveMember(uid) => self.remove_member(*uid),
-            Change::PutEvent(event) => self.put_event(EventRow::clone(event)),
+            Change::PutEvent(event) => self.put_event(event.clone()),
             Change::RemoveEvent(uid) => self.remove_event(*uid),
         }
     }

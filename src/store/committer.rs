@@ -12,7 +12,7 @@ use super::queue::{Commit, Entry, Numbered, Prepared, Queue};
 use super::record::Record;
 use super::submission::{Committed, Effect, OwnerId};
 use super::{StoreError, envelope, key, meta, open};
-use crate::view::{Applied, View, ViewWriter};
+use crate::view::{Applied, Key, View, ViewWriter};
 
 type OnFatal = Box<dyn FnOnce(&StoreError) + Send>;
 
@@ -48,11 +48,16 @@ impl Committer {
         while let Some(batch) = self.queue.next_batch() {
             if let Err(error) = self.carry_out(batch) {
                 tracing::error!(%error, "the store failed; nothing more is written or acknowledged");
-                self.queue.fail();
-                (self.on_fatal)(&error);
-                return;
+                return self.give_up(&error);
             }
         }
+    }
+
+    /// sled is not closed but left: closing after a failed write waits for ever.
+    fn give_up(self, error: &StoreError) {
+        self.queue.fail();
+        std::mem::forget(self.disk);
+        (self.on_fatal)(error);
     }
 
     fn carry_out(&mut self, batch: Vec<Entry>) -> Result<(), StoreError> {
@@ -96,7 +101,7 @@ impl Committer {
 
     /// Shows a durable submission to readers, then runs its effects.
     fn publish(&mut self, commit: Commit) {
-        let writes = commit.writes.into_iter().map(applied).collect();
+        let writes = commit.writes.into_iter().filter_map(applied).collect();
         let written = self.writer.apply(writes);
         if commit.effects.is_empty() {
             return;
@@ -124,10 +129,15 @@ fn add(batch: &mut Batch, write: &Numbered) {
     }
 }
 
-fn applied(write: Numbered) -> Applied {
+/// What readers see of a write; nothing of a record that is not shown.
+fn applied(write: Numbered) -> Option<Applied> {
+    let removed = |key: Option<Key>| key.map(|key| Applied::Removed { key, version: write.version });
     match write.change {
-        Prepared::Put { resource, .. } => Applied::Put(resource.with_version(write.version)),
-        Prepared::Remove { name } => Applied::Removed { key: name, version: write.version },
+        Prepared::Put { resource: Some(resource), .. } => {
+            Some(Applied::Put(resource.with_version(write.version)))
+        }
+        Prepared::Put { resource: None, hides, .. } => removed(hides),
+        Prepared::Remove { name } => removed(name),
     }
 }
 

@@ -11,7 +11,8 @@ use crate::view::Key;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub owner: OwnerId,
-    pub key: Key,
+    /// None while the record is not shown: it takes no name then.
+    pub key: Option<Key>,
     pub version: u64,
 }
 
@@ -61,10 +62,13 @@ impl Index {
     /// Enters a record; returns what stood there. Its name must be free or its own, and it must
     /// be its owner's: whatever an owner believes, two objects never share a name.
     pub(super) fn put(&mut self, id: RecordId, slot: Slot) -> Result<Option<Slot>, Conflict> {
-        if self.names.get(&slot.key).is_some_and(|holder| *holder != id) {
-            return Err(Conflict::Exists(slot.key));
+        if let Some(key) = &slot.key
+            && self.names.get(key).is_some_and(|holder| *holder != id)
+        {
+            return Err(Conflict::Exists(key.clone()));
         }
-        if self.slots.get(&id).is_some_and(|before| before.owner != slot.owner || before.key != slot.key) {
+        let renamed = |before: &Slot| slot.key.is_some() && before.key != slot.key;
+        if self.slots.get(&id).is_some_and(|before| before.owner != slot.owner || renamed(before)) {
             return Err(Conflict::NotYours(id));
         }
         Ok(self.set(id, Some(slot)))
@@ -89,11 +93,15 @@ impl Index {
     fn set(&mut self, id: RecordId, slot: Option<Slot>) -> Option<Slot> {
         let before = self.slots.remove(&id);
         if let Some(before) = &before {
-            self.names.remove(&before.key);
+            if let Some(key) = &before.key {
+                self.names.remove(key);
+            }
             self.head.subtract(before.version);
         }
         if let Some(slot) = slot {
-            self.names.insert(slot.key.clone(), id);
+            if let Some(key) = &slot.key {
+                self.names.insert(key.clone(), id);
+            }
             self.head.add(slot.version);
             self.slots.insert(id, slot);
         }

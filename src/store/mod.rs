@@ -40,7 +40,7 @@ use crate::view::ViewWriter;
 
 pub use ballast::Space;
 pub use error::StoreError;
-pub use record::{BuriedPool, Record, RecordId, RecordKind, writes_of};
+pub use record::{Record, RecordId, RecordKind};
 pub use submission::{Committed, Conflict, Effect, OwnerId, Precondition, Submission, Versions, Write};
 
 /// How a store is opened. `StoreOptions::new` has the defaults.

@@ -125,12 +125,12 @@ fn read_all(disk: &Disk) -> Result<(Index, Vec<Resource>), StoreError> {
         let (key, value) = pair?;
         let Stored { owner, id, version, record } = read_record(&key, &value)?;
         let resource = record.present(version);
-        let slot = Slot { owner, key: resource.key.clone(), version };
+        let slot = Slot { owner, key: resource.as_ref().map(|resource| resource.key.clone()), version };
         index.put(id, slot).map_err(|conflict| StoreError::Unreadable {
             what: key::describe(&key),
             why: conflict.to_string(),
         })?;
-        resources.push(resource);
+        resources.extend(resource);
     }
     if index.head() != head {
         return Err(StoreError::Incomplete { found: index.head().records, expected: head.records });

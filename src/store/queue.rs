@@ -59,15 +59,11 @@ pub(super) struct Numbered {
 
 /// A write, encoded before the lock is taken.
 pub(super) enum Prepared {
-    /// `resource` still bears version 0.
-    Put {
-        type_version: u8,
-        payload: Vec<u8>,
-        resource: Box<Resource>,
-    },
-    Remove {
-        name: Key,
-    },
+    /// `resource` still bears version 0. Without one the record is kept and not shown; `hides` is
+    /// the name under which it was shown until now.
+    Put { type_version: u8, payload: Vec<u8>, resource: Option<Box<Resource>>, hides: Option<Key> },
+    /// `name` is none when it was not shown.
+    Remove { name: Option<Key> },
 }
 
 impl std::fmt::Debug for Entry {
@@ -211,9 +207,12 @@ impl Locked {
         let id = draft.id();
         let change = match draft {
             Draft::Put { type_version, payload, resource, .. } => {
-                let slot = Slot { owner: owner.clone(), key: resource.key.clone(), version };
-                undo.push((id, self.index.put(id, slot)?));
-                Prepared::Put { type_version, payload, resource }
+                let key = resource.as_ref().map(|resource| resource.key.clone());
+                let slot = Slot { owner: owner.clone(), key: key.clone(), version };
+                let before = self.index.put(id, slot)?;
+                let hides = before.as_ref().and_then(|before| before.key.clone()).filter(|_| key.is_none());
+                undo.push((id, before));
+                Prepared::Put { type_version, payload, resource, hides }
             }
             Draft::Remove(_) => {
                 let before = self.index.remove(id, owner)?;
@@ -235,7 +234,7 @@ impl Locked {
 
 /// A write, encoded and not yet numbered.
 enum Draft {
-    Put { id: RecordId, type_version: u8, payload: Vec<u8>, resource: Box<Resource> },
+    Put { id: RecordId, type_version: u8, payload: Vec<u8>, resource: Option<Box<Resource>> },
     Remove(RecordId),
 }
 
@@ -247,7 +246,7 @@ impl Draft {
                 if payload.len() > RECORD_BYTES_MAX {
                     return Err(Conflict::TooLarge { id, bytes: payload.len(), most: RECORD_BYTES_MAX });
                 }
-                let resource = Box::new(record.present(0));
+                let resource = record.present(0).map(Box::new);
                 Ok(Self::Put { id, type_version: id.kind.newest_version(), payload, resource })
             }
             Write::Remove(id) => Ok(Self::Remove(id)),

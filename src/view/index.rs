@@ -162,3 +162,63 @@ impl State {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ulid::Ulid;
+
+    use super::super::{Applied, new, samples::GROUP, samples::thing};
+
+    #[test]
+    fn a_list_is_in_the_order_of_namespaces_and_names_under_one_version() {
+        let (view, mut writer) = new(10);
+        let written = [("b", "one"), ("a", "two"), ("a-b", "one"), ("a", "one")];
+        for (version, (namespace, name)) in (1..).zip(written) {
+            writer.apply(vec![Applied::Put(thing("things", namespace, name, version))]);
+        }
+        let order = |namespace| {
+            let listing = view.list(GROUP, "things", namespace);
+            assert_eq!(listing.version, 4);
+            listing.items.iter().map(|it| format!("{}/{}", it.key.namespace, it.key.name)).collect::<Vec<_>>()
+        };
+        assert_eq!(order(None), ["a/one", "a/two", "a-b/one", "b/one"]);
+        assert_eq!(order(Some("a")), ["a/one", "a/two"]);
+        assert_eq!(order(Some("none")), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_object_is_found_by_key_and_uid_until_it_is_removed() {
+        let (view, mut writer) = new(10);
+        let one = thing("things", "a", "one", 1);
+        writer.apply(vec![Applied::Put(one.clone())]);
+        assert_eq!(view.get(&one.key).as_deref(), Some(&one));
+        assert_eq!(view.by_uid(one.uid).as_deref(), Some(&one));
+        assert_eq!(view.by_uid(Ulid(1)), None);
+        let last = writer.apply(vec![Applied::Removed { key: one.key.clone(), version: 2 }]);
+        assert_eq!(last[0].version, 2);
+        assert_eq!((view.get(&one.key), view.by_uid(one.uid)), (None, None));
+    }
+
+    #[test]
+    fn one_submission_becomes_visible_whole() {
+        let (view, mut writer) = new(10);
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let listing = view.list(GROUP, "things", None);
+                    let versions: Vec<u64> = listing.items.iter().map(|it| it.version).collect();
+                    assert!(
+                        versions.is_empty() || versions == [listing.version - 1, listing.version],
+                        "{versions:?}"
+                    );
+                }
+            });
+            for version in (1..2000).step_by(2) {
+                let both = [thing("things", "a", "one", version), thing("things", "a", "two", version + 1)];
+                writer.apply(both.map(Applied::Put).to_vec());
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+}

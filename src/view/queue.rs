@@ -84,3 +84,79 @@ fn waiting(resource: &Resource) -> Option<Waiting> {
     let created = Time::parse(text("/metadata/creationTimestamp")?).ok()?;
     Some(Waiting { pool, place: (created, resource.uid) })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::samples::{self, waiting_lease};
+    use super::super::{Applied, View, new};
+    use super::*;
+
+    const POOL: Ulid = Ulid(100);
+    const OTHER: Ulid = Ulid(200);
+
+    /// The places of the leases 1, 2, 3, … as read now.
+    fn places(view: &View, leases: u128) -> Vec<Value> {
+        let place = |uid| {
+            let lease = view.by_uid(Ulid(uid)).expect("written");
+            view.read(&lease)["status"]["queuePosition"].clone()
+        };
+        (1..=leases).map(place).collect()
+    }
+
+    // rule L7
+    #[test]
+    fn the_oldest_is_next_ties_go_by_uid_and_pools_have_queues_of_their_own() {
+        let (view, mut writer) = new(10);
+        let leases = [(1, POOL, 3000), (2, POOL, 1000), (3, OTHER, 2000), (4, POOL, 1000)];
+        for (version, (uid, pool, created_ms)) in (1..).zip(leases) {
+            writer.apply(vec![Applied::Put(waiting_lease(uid, pool, created_ms, version))]);
+        }
+        assert_eq!(places(&view, 4), [json!(3), json!(1), json!(1), json!(2)]);
+    }
+
+    #[test]
+    fn who_is_bound_deleted_or_released_leaves_the_queue_and_the_rest_move_up() {
+        let (view, mut writer) = new(10);
+        for uid in 1..=5 {
+            let version = u64::try_from(uid).expect("small");
+            writer.apply(vec![Applied::Put(waiting_lease(uid, POOL, 1000, version))]);
+        }
+        let mut bound = waiting_lease(1, POOL, 1000, 6);
+        bound.value["status"]["phase"] = json!("Starting");
+        let mut deleted = waiting_lease(2, POOL, 1000, 7);
+        deleted.value["metadata"]["deletionTimestamp"] = json!(Time::from_millis(2000));
+        let mut released = waiting_lease(3, POOL, 1000, 8);
+        released.value["spec"]["state"] = json!("Done");
+        writer.apply([bound, deleted, released].map(Applied::Put).to_vec());
+        assert_eq!(places(&view, 5), [Value::Null, Value::Null, Value::Null, json!(1), json!(2)]);
+        let key = waiting_lease(4, POOL, 1000, 0).key;
+        writer.apply(vec![Applied::Removed { key, version: 9 }]);
+        let last = view.by_uid(Ulid(5)).expect("written");
+        assert_eq!(view.read(&last)["status"]["queuePosition"], json!(1));
+        writer.apply(vec![Applied::Put(waiting_lease(1, POOL, 1000, 10))]);
+        assert_eq!(
+            view.read(&last)["status"]["queuePosition"],
+            json!(2),
+            "lost its member: in its old place again"
+        );
+    }
+
+    #[test]
+    fn a_list_tells_the_places_of_its_own_moment() {
+        let (view, mut writer) = new(10);
+        writer.apply(vec![
+            Applied::Put(waiting_lease(1, POOL, 1000, 1)),
+            Applied::Put(waiting_lease(2, POOL, 1000, 2)),
+        ]);
+        let listing = view.list(samples::GROUP, LEASES, Some("local"));
+        writer.apply(vec![Applied::Removed { key: listing.items[0].key.clone(), version: 3 }]);
+        let places: Vec<_> = listing
+            .items
+            .iter()
+            .map(|lease| listing.read(lease)["status"]["queuePosition"].clone())
+            .collect();
+        assert_eq!(places, [json!(1), json!(2)]);
+    }
+}

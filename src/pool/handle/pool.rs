@@ -48,7 +48,7 @@ pub fn delete(draft: &mut Draft<'_>) -> Result<(), Denied> {
     Ok(())
 }
 
-/// A buried row is nobody's to write.
+/// The row of a pool that is gone is nobody's to write.
 fn check_present(draft: &Draft<'_>) -> Result<(), Denied> {
     if draft.row().is_gone() {
         return Err(Denied::PoolGone { pool: draft.row().metadata.name.clone() });

@@ -63,12 +63,12 @@ impl PoolRow {
         self.is_deleting() && self.metadata.finalizers.is_empty()
     }
 
-    /// The object as the API shows it, until it is gone.
-    pub fn present(&self) -> WorkstationPool {
-        WorkstationPool {
+    /// The object as the API shows it; none once it is gone.
+    pub fn present(&self) -> Option<WorkstationPool> {
+        (!self.is_gone()).then(|| WorkstationPool {
             metadata: self.metadata.clone(),
             spec: self.spec.clone(),
             status: self.status.clone(),
-        }
+        })
     }
 }

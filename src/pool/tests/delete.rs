@@ -44,7 +44,7 @@ fn a_terminating_pool_says_what_it_waits_for_and_goes_with_its_last_member() {
     world.done("b");
     world.settle();
     assert_eq!(world.status().message, format!("waits for 1 lease to end, which expires at {expires}"));
-    assert!(!world.pool.row().is_gone());
+    assert!(world.pool.row().present().is_some());
     world.done("a");
     world.settle();
     assert!(world.pool.row().is_gone());
@@ -94,12 +94,12 @@ fn a_lease_that_loses_its_member_while_the_pool_goes_fails_with_pool_deleted() {
 #[test]
 fn a_foreign_finalizer_keeps_the_pools_object_and_nothing_else() {
     let mut world = World::warm(json!({"warm": {"running": 1}}));
-    let mut object = world.pool.row().present();
+    let mut object = world.pool.row().present().expect("its finalizer keeps it");
     object.metadata.finalizers.push("example.org/audit".into());
     world.command(Command::UpdatePool { object: Box::new(object) }).expect("taken");
     world.delete_pool();
     world.settle();
-    let mut object = world.pool.row().present();
+    let mut object = world.pool.row().present().expect("its finalizer keeps it");
     assert_eq!(object.metadata.finalizers, ["example.org/audit"]);
     object.metadata.finalizers.clear();
     world.command(Command::UpdatePool { object: Box::new(object) }).expect("taken");

@@ -318,7 +318,7 @@ impl World {
 
     /// The pool's spec with this patch merged in.
     pub fn change(&mut self, patch: Value) {
-        let mut object = self.pool.row().present();
+        let mut object = self.pool.row().present().expect("the pool is there");
         merge(&mut object.spec, patch);
         object.metadata.generation += 1;
         self.command(Command::UpdatePool { object: Box::new(object) }).expect("a change is taken");
@@ -416,13 +416,13 @@ impl World {
 impl Stored {
     fn apply(&mut self, change: &Change) {
         match change {
-            Change::PutPool(row) | Change::BuryPool(row) => self.row = PoolRow::clone(row),
+            Change::PutPool(row) => self.row = row.clone(),
             Change::RemovePool(_) => {}
-            Change::PutLease(lease) => _ = self.leases.insert(lease.uid(), Lease::clone(lease)),
+            Change::PutLease(lease) => _ = self.leases.insert(lease.uid(), lease.clone()),
             Change::RemoveLease(uid) => _ = self.leases.remove(uid).expect("a stored lease"),
-            Change::PutMember(member) => _ = self.members.insert(member.uid(), Member::clone(member)),
+            Change::PutMember(member) => _ = self.members.insert(member.uid(), member.clone()),
             Change::RemoveMember(uid) => _ = self.members.remove(uid).expect("a stored member"),
-            Change::PutEvent(event) => _ = self.events.insert(event.uid, EventRow::clone(event)),
+            Change::PutEvent(event) => _ = self.events.insert(event.uid, event.clone()),
             Change::RemoveEvent(uid) => _ = self.events.remove(uid).expect("a stored event"),
         }
     }

@@ -2,33 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use super::Unreadable;
-use crate::object::{Metadata, OwnerReference, Subject, SubjectKind, Time};
+use crate::machine::AgentInfo;
+use crate::object::{Metadata, OwnerReference, SshAccess, Subject, SubjectKind, Time};
 use crate::pool::Bond;
-
-/// A frozen enum of unit variants, and both conversions, each exhaustive.
-macro_rules! frozen_enum {
-    ($frozen:ident of $live:ident { $($variant:ident),+ $(,)? }) => {
-        #[derive(Clone, Copy, Serialize, Deserialize)]
-        enum $frozen { $($variant),+ }
-
-        impl From<$live> for $frozen {
-            fn from(live: $live) -> Self {
-                match live { $($live::$variant => Self::$variant),+ }
-            }
-        }
-
-        impl From<$frozen> for $live {
-            fn from(stored: $frozen) -> Self {
-                match stored { $($frozen::$variant => Self::$variant),+ }
-            }
-        }
-    };
-}
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct MetadataV1 {
@@ -155,11 +134,27 @@ impl From<SubjectV1> for Subject {
     }
 }
 
-/// The other side of a binding.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BondV1 {
     uid: u128,
     name: String,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct SshAccessV1 {
+    user: String,
+    command: String,
+    proxy: String,
+    host_keys: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct AgentV1 {
+    version: String,
+    capabilities: Vec<String>,
+    login_user: String,
+    host_keys: Vec<String>,
+    image: String,
 }
 
 impl From<&Bond> for BondV1 {
@@ -174,12 +169,30 @@ impl From<BondV1> for Bond {
     }
 }
 
-/// A part of the API as JSON text: its form is the API's own version, which only grows.
-pub(super) fn to_json(live: &impl Serialize) -> String {
-    serde_json::to_string(live).expect("objects have text keys and finite numbers")
+impl From<&SshAccess> for SshAccessV1 {
+    fn from(live: &SshAccess) -> Self {
+        let SshAccess { user, command, proxy, host_keys } = live.clone();
+        Self { user, command, proxy, host_keys }
+    }
 }
 
-/// The same, read back.
-pub(super) fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
-    serde_json::from_str(text).map_err(|_| Unreadable::Malformed)
+impl From<SshAccessV1> for SshAccess {
+    fn from(stored: SshAccessV1) -> Self {
+        let SshAccessV1 { user, command, proxy, host_keys } = stored;
+        Self { user, command, proxy, host_keys }
+    }
+}
+
+impl From<&AgentInfo> for AgentV1 {
+    fn from(live: &AgentInfo) -> Self {
+        let AgentInfo { version, capabilities, login_user, host_keys, image } = live.clone();
+        Self { version, capabilities, login_user, host_keys, image }
+    }
+}
+
+impl From<AgentV1> for AgentInfo {
+    fn from(stored: AgentV1) -> Self {
+        let AgentV1 { version, capabilities, login_user, host_keys, image } = stored;
+        Self { version, capabilities, login_user, host_keys, image }
+    }
 }

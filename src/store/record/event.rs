@@ -1,4 +1,4 @@
-//! A pool's Event on disk.
+//! An event on disk.
 
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
@@ -14,8 +14,8 @@ struct EventV1 {
     pool_uid: u128,
     name: String,
     namespace: String,
-    regarding: ObjectReferenceV1,
-    kind: EventTypeV1,
+    regarding: ReferenceV1,
+    warning: bool,
     reason: String,
     cause: String,
     message: String,
@@ -25,7 +25,7 @@ struct EventV1 {
 }
 
 #[derive(Serialize, Deserialize)]
-struct ObjectReferenceV1 {
+struct ReferenceV1 {
     api_version: String,
     kind: String,
     namespace: String,
@@ -33,24 +33,16 @@ struct ObjectReferenceV1 {
     uid: String,
 }
 
-frozen_enum!(EventTypeV1 of EventType { Normal, Warning });
-
 impl From<&EventRow> for EventV1 {
     fn from(live: &EventRow) -> Self {
-        let regarding = live.regarding.clone();
+        let ObjectReference { api_version, kind, namespace, name, uid } = live.regarding.clone();
         Self {
             uid: live.uid.0,
             pool_uid: live.pool_uid.0,
             name: live.name.clone(),
             namespace: live.namespace.clone(),
-            regarding: ObjectReferenceV1 {
-                api_version: regarding.api_version,
-                kind: regarding.kind,
-                namespace: regarding.namespace,
-                name: regarding.name,
-                uid: regarding.uid,
-            },
-            kind: live.kind.into(),
+            regarding: ReferenceV1 { api_version, kind, namespace, name, uid },
+            warning: live.kind == EventType::Warning,
             reason: live.reason.clone(),
             cause: live.cause.clone(),
             message: live.message.clone(),
@@ -63,19 +55,14 @@ impl From<&EventRow> for EventV1 {
 
 impl From<EventV1> for EventRow {
     fn from(stored: EventV1) -> Self {
+        let ReferenceV1 { api_version, kind, namespace, name, uid } = stored.regarding;
         Self {
             uid: Ulid(stored.uid),
             pool_uid: Ulid(stored.pool_uid),
             name: stored.name,
             namespace: stored.namespace,
-            regarding: ObjectReference {
-                api_version: stored.regarding.api_version,
-                kind: stored.regarding.kind,
-                namespace: stored.regarding.namespace,
-                name: stored.regarding.name,
-                uid: stored.regarding.uid,
-            },
-            kind: stored.kind.into(),
+            regarding: ObjectReference { api_version, kind, namespace, name, uid },
+            kind: if stored.warning { EventType::Warning } else { EventType::Normal },
             reason: stored.reason,
             cause: stored.cause,
             message: stored.message,
@@ -105,8 +92,8 @@ impl Stored for EventRow {
         self.uid
     }
 
-    fn present(&self, version: u64) -> Resource {
+    fn present(&self, version: u64) -> Option<Resource> {
         let event = Self::present(self);
-        shown(&Self::SHOWN, &event.metadata, &event, version)
+        Some(shown(&Self::SHOWN, &event.metadata, &event, version))
     }
 }

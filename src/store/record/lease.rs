@@ -1,12 +1,12 @@
-//! A pool's lease on disk.
+//! A lease on disk.
 
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use super::common::{BondV1, MetadataV1, SubjectV1};
+use super::common::{BondV1, MetadataV1, SshAccessV1, SubjectV1};
 use super::{Shown, Stored, Unreadable, from_bytes, shown, to_bytes};
 use crate::object::{
-    FailedReason, LeasePhase, LeaseSpec, LeaseState, NotRecycled, Outcome, PoolRef, Release, SshAccess, Time,
+    FailedReason, LeasePhase, LeaseSpec, LeaseState, NotRecycled, Outcome, PoolRef, Release, Time,
     WORKSTATIONS_GROUP,
 };
 use crate::pool::{Lease, WaitsFor};
@@ -17,7 +17,7 @@ struct LeaseV1 {
     metadata: MetadataV1,
     pool_name: String,
     state: LeaseStateV1,
-    expires_ms: Option<i64>,
+    expires_at_ms: Option<i64>,
     authorized_keys: Vec<String>,
     pool_uid: u128,
     holder: SubjectV1,
@@ -26,23 +26,15 @@ struct LeaseV1 {
     member: Option<BondV1>,
     waits_for: Option<WaitsForV1>,
     message: String,
-    bound_ms: Option<i64>,
-    ready_ms: Option<i64>,
-    ended_ms: Option<i64>,
+    bound_at_ms: Option<i64>,
+    ready_at_ms: Option<i64>,
+    ended_at_ms: Option<i64>,
     ssh: Option<SshAccessV1>,
     release: Option<ReleaseV1>,
     reason: Option<FailedReasonV1>,
     term_ends_monotonic_ms: u64,
     bound_changed_ms: i64,
     ready_changed_ms: i64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct SshAccessV1 {
-    user: String,
-    command: String,
-    proxy: String,
-    host_keys: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -66,28 +58,53 @@ enum WaitsForV1 {
     Paused,
 }
 
-frozen_enum!(LeaseStateV1 of LeaseState { Needed, Recycle, Done });
-frozen_enum!(LeasePhaseV1 of LeasePhase { Pending, Starting, Ready, Recycling, Releasing, Failed });
-frozen_enum!(OutcomeV1 of Outcome { Deleted, Recycled });
-frozen_enum!(FailedReasonV1 of FailedReason {
-    Expired, PoolDeleted, MemberLost, RecycleFailed, RecycleTimedOut,
-});
-frozen_enum!(NotRecycledV1 of NotRecycled {
-    PoolDeleted, RecycleDisabled, MaxReusesReached, MaxAgeReached, TemplateChanged, Cordoned,
-    RecycleUnsupported,
-});
+/// A frozen twin of a live enum without fields, and both conversions.
+macro_rules! frozen_enum {
+    ($frozen:ident = $live:ident { $($variant:ident),+ $(,)? }) => {
+        #[derive(Clone, Copy, Serialize, Deserialize)]
+        enum $frozen { $($variant),+ }
+
+        impl From<$live> for $frozen {
+            fn from(live: $live) -> Self {
+                match live { $($live::$variant => Self::$variant),+ }
+            }
+        }
+
+        impl From<$frozen> for $live {
+            fn from(stored: $frozen) -> Self {
+                match stored { $($frozen::$variant => Self::$variant),+ }
+            }
+        }
+    };
+}
+
+frozen_enum!(LeaseStateV1 = LeaseState { Needed, Recycle, Done });
+frozen_enum!(LeasePhaseV1 = LeasePhase { Pending, Starting, Ready, Recycling, Releasing, Failed });
+frozen_enum!(OutcomeV1 = Outcome { Deleted, Recycled });
+frozen_enum!(
+    FailedReasonV1 = FailedReason { Expired, PoolDeleted, MemberLost, RecycleFailed, RecycleTimedOut }
+);
+frozen_enum!(
+    NotRecycledV1 = NotRecycled {
+        PoolDeleted,
+        RecycleDisabled,
+        MaxReusesReached,
+        MaxAgeReached,
+        TemplateChanged,
+        Cordoned,
+        RecycleUnsupported,
+    }
+);
 
 impl From<&WaitsFor> for WaitsForV1 {
     fn from(live: &WaitsFor) -> Self {
-        match live {
+        match live.clone() {
             WaitsFor::Release => Self::Release,
-            WaitsFor::BackOff { until, failures } => {
-                Self::BackOff { until_ms: until.millis(), failures: *failures }
-            }
-            WaitsFor::Probe { failures } => Self::Probe { failures: *failures },
-            WaitsFor::Room { why } => Self::Room { why: why.clone() },
-            WaitsFor::Provider { why } => Self::Provider { why: why.clone() },
-            WaitsFor::TemplateFix { why } => Self::TemplateFix { why: why.clone() },
+            WaitsFor::BackOff { until, failures } => Self::BackOff { until_ms: until.millis(), failures },
+            WaitsFor::Probe { failures } => Self::Probe { failures },
+            WaitsFor::Room { why } => Self::Room { why },
+            WaitsFor::Provider { why } => Self::Provider { why },
+            WaitsFor::TemplateFix { why } => Self::TemplateFix { why },
             WaitsFor::Turn => Self::Turn,
             WaitsFor::Paused => Self::Paused,
         }
@@ -108,23 +125,6 @@ impl From<WaitsForV1> for WaitsFor {
             WaitsForV1::Turn => Self::Turn,
             WaitsForV1::Paused => Self::Paused,
         }
-    }
-}
-
-impl From<&SshAccess> for SshAccessV1 {
-    fn from(live: &SshAccess) -> Self {
-        Self {
-            user: live.user.clone(),
-            command: live.command.clone(),
-            proxy: live.proxy.clone(),
-            host_keys: live.host_keys.clone(),
-        }
-    }
-}
-
-impl From<SshAccessV1> for SshAccess {
-    fn from(stored: SshAccessV1) -> Self {
-        Self { user: stored.user, command: stored.command, proxy: stored.proxy, host_keys: stored.host_keys }
     }
 }
 
@@ -154,12 +154,13 @@ impl From<ReleaseV1> for Release {
 
 impl From<&Lease> for LeaseV1 {
     fn from(live: &Lease) -> Self {
+        let LeaseSpec { workstation_pool_ref, state, expires_at, authorized_keys } = &live.spec;
         Self {
             metadata: (&live.metadata).into(),
-            pool_name: live.spec.workstation_pool_ref.name.clone(),
-            state: live.spec.state.into(),
-            expires_ms: live.spec.expires_at.map(Time::millis),
-            authorized_keys: live.spec.authorized_keys.clone(),
+            pool_name: workstation_pool_ref.name.clone(),
+            state: (*state).into(),
+            expires_at_ms: expires_at.map(Time::millis),
+            authorized_keys: authorized_keys.clone(),
             pool_uid: live.pool_uid.0,
             holder: (&live.holder).into(),
             phase: live.phase.into(),
@@ -167,9 +168,9 @@ impl From<&Lease> for LeaseV1 {
             member: live.member.as_ref().map(Into::into),
             waits_for: live.waits_for.as_ref().map(Into::into),
             message: live.message.clone(),
-            bound_ms: live.bound_at.map(Time::millis),
-            ready_ms: live.ready_at.map(Time::millis),
-            ended_ms: live.ended_at.map(Time::millis),
+            bound_at_ms: live.bound_at.map(Time::millis),
+            ready_at_ms: live.ready_at.map(Time::millis),
+            ended_at_ms: live.ended_at.map(Time::millis),
             ssh: live.ssh.as_ref().map(Into::into),
             release: live.release.as_ref().map(Into::into),
             reason: live.reason.map(Into::into),
@@ -187,7 +188,7 @@ impl From<LeaseV1> for Lease {
             spec: LeaseSpec {
                 workstation_pool_ref: PoolRef { name: stored.pool_name },
                 state: stored.state.into(),
-                expires_at: stored.expires_ms.map(Time::from_millis),
+                expires_at: stored.expires_at_ms.map(Time::from_millis),
                 authorized_keys: stored.authorized_keys,
             },
             pool_uid: Ulid(stored.pool_uid),
@@ -197,9 +198,9 @@ impl From<LeaseV1> for Lease {
             member: stored.member.map(Into::into),
             waits_for: stored.waits_for.map(Into::into),
             message: stored.message,
-            bound_at: stored.bound_ms.map(Time::from_millis),
-            ready_at: stored.ready_ms.map(Time::from_millis),
-            ended_at: stored.ended_ms.map(Time::from_millis),
+            bound_at: stored.bound_at_ms.map(Time::from_millis),
+            ready_at: stored.ready_at_ms.map(Time::from_millis),
+            ended_at: stored.ended_at_ms.map(Time::from_millis),
             ssh: stored.ssh.map(Into::into),
             release: stored.release.map(Into::into),
             reason: stored.reason.map(Into::into),
@@ -230,7 +231,7 @@ impl Stored for Lease {
         Self::uid(self)
     }
 
-    fn present(&self, version: u64) -> Resource {
-        shown(&Self::SHOWN, &self.metadata, &Self::present(self), version)
+    fn present(&self, version: u64) -> Option<Resource> {
+        Some(shown(&Self::SHOWN, &self.metadata, &Self::present(self), version))
     }
 }

@@ -1,14 +1,14 @@
-//! A pool's Workstation on disk.
+//! A member on disk.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use super::common::{BondV1, MetadataV1, from_json, to_json};
+use super::common::{AgentV1, BondV1, MetadataV1};
+use super::declared::DeclaredV1;
 use super::{Shown, Stored, Unreadable, from_bytes, shown, to_bytes};
-use crate::machine::AgentInfo;
-use crate::object::{MemberState, Time, WORKSTATIONS_GROUP};
+use crate::object::{MemberState, Time, WORKSTATIONS_GROUP, WorkstationSpec};
 use crate::pool::{Destination, Member, Observed, Sighting, Wanted};
 use crate::view::Resource;
 
@@ -16,8 +16,7 @@ use crate::view::Resource;
 struct MemberV1 {
     metadata: MetadataV1,
     pool_uid: u128,
-    /// The template's `spec` it was built from, as JSON.
-    spec: String,
+    spec: DeclaredV1,
     template_hash: String,
     provider: String,
     state: MemberStateV1,
@@ -37,6 +36,24 @@ struct MemberV1 {
 }
 
 #[derive(Serialize, Deserialize)]
+enum MemberStateV1 {
+    Building,
+    Starting,
+    IdleRunning,
+    IdleStopped,
+    Leased,
+    Recycling,
+    Stopping,
+    Deleting,
+}
+
+#[derive(Serialize, Deserialize)]
+enum DestinationV1 {
+    Running,
+    Stopped,
+}
+
+#[derive(Serialize, Deserialize)]
 struct WantedV1 {
     revision: u64,
     digest: u128,
@@ -50,50 +67,80 @@ struct ObservedV1 {
     revision: u64,
     sighting: SightingV1,
     boot_id: Option<u128>,
-    started_ms: Option<i64>,
+    started_at_ms: Option<i64>,
     configured: bool,
     keys_revision: u64,
-    agent: AgentInfoV1,
+    agent: AgentV1,
     remarks: Vec<String>,
     sessions: u32,
     message: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct AgentInfoV1 {
-    version: String,
-    capabilities: Vec<String>,
-    login_user: String,
-    host_keys: Vec<String>,
-    image: String,
+enum SightingV1 {
+    Never,
+    Booting,
+    Running,
+    Stopping,
+    Stopped,
+    Absent,
+    Failed,
 }
 
-frozen_enum!(MemberStateV1 of MemberState {
-    Building, Starting, IdleRunning, IdleStopped, Leased, Recycling, Stopping, Deleting,
-});
-frozen_enum!(DestinationV1 of Destination { Running, Stopped });
-frozen_enum!(SightingV1 of Sighting { Never, Booting, Running, Stopping, Stopped, Absent, Failed });
-
-impl From<&Wanted> for WantedV1 {
-    fn from(live: &Wanted) -> Self {
-        Self {
-            revision: live.revision,
-            digest: live.digest,
-            keys_revision: live.keys_revision,
-            keys_digest: live.keys_digest,
-            owner_digest: live.owner_digest,
+impl From<MemberState> for MemberStateV1 {
+    fn from(live: MemberState) -> Self {
+        match live {
+            MemberState::Building => Self::Building,
+            MemberState::Starting => Self::Starting,
+            MemberState::IdleRunning => Self::IdleRunning,
+            MemberState::IdleStopped => Self::IdleStopped,
+            MemberState::Leased => Self::Leased,
+            MemberState::Recycling => Self::Recycling,
+            MemberState::Stopping => Self::Stopping,
+            MemberState::Deleting => Self::Deleting,
         }
     }
 }
 
-impl From<WantedV1> for Wanted {
-    fn from(stored: WantedV1) -> Self {
-        Self {
-            revision: stored.revision,
-            digest: stored.digest,
-            keys_revision: stored.keys_revision,
-            keys_digest: stored.keys_digest,
-            owner_digest: stored.owner_digest,
+impl From<MemberStateV1> for MemberState {
+    fn from(stored: MemberStateV1) -> Self {
+        match stored {
+            MemberStateV1::Building => Self::Building,
+            MemberStateV1::Starting => Self::Starting,
+            MemberStateV1::IdleRunning => Self::IdleRunning,
+            MemberStateV1::IdleStopped => Self::IdleStopped,
+            MemberStateV1::Leased => Self::Leased,
+            MemberStateV1::Recycling => Self::Recycling,
+            MemberStateV1::Stopping => Self::Stopping,
+            MemberStateV1::Deleting => Self::Deleting,
+        }
+    }
+}
+
+impl From<Sighting> for SightingV1 {
+    fn from(live: Sighting) -> Self {
+        match live {
+            Sighting::Never => Self::Never,
+            Sighting::Booting => Self::Booting,
+            Sighting::Running => Self::Running,
+            Sighting::Stopping => Self::Stopping,
+            Sighting::Stopped => Self::Stopped,
+            Sighting::Absent => Self::Absent,
+            Sighting::Failed => Self::Failed,
+        }
+    }
+}
+
+impl From<SightingV1> for Sighting {
+    fn from(stored: SightingV1) -> Self {
+        match stored {
+            SightingV1::Never => Self::Never,
+            SightingV1::Booting => Self::Booting,
+            SightingV1::Running => Self::Running,
+            SightingV1::Stopping => Self::Stopping,
+            SightingV1::Stopped => Self::Stopped,
+            SightingV1::Absent => Self::Absent,
+            SightingV1::Failed => Self::Failed,
         }
     }
 }
@@ -104,16 +151,10 @@ impl From<&Observed> for ObservedV1 {
             revision: live.revision,
             sighting: live.sighting.into(),
             boot_id: live.boot_id.map(|boot| boot.0),
-            started_ms: live.started_at.map(Time::millis),
+            started_at_ms: live.started_at.map(Time::millis),
             configured: live.configured,
             keys_revision: live.keys_revision,
-            agent: AgentInfoV1 {
-                version: live.agent.version.clone(),
-                capabilities: live.agent.capabilities.clone(),
-                login_user: live.agent.login_user.clone(),
-                host_keys: live.agent.host_keys.clone(),
-                image: live.agent.image.clone(),
-            },
+            agent: (&live.agent).into(),
             remarks: live.remarks.clone(),
             sessions: live.sessions,
             message: live.message.clone(),
@@ -127,16 +168,10 @@ impl From<ObservedV1> for Observed {
             revision: stored.revision,
             sighting: stored.sighting.into(),
             boot_id: stored.boot_id.map(Ulid),
-            started_at: stored.started_ms.map(Time::from_millis),
+            started_at: stored.started_at_ms.map(Time::from_millis),
             configured: stored.configured,
             keys_revision: stored.keys_revision,
-            agent: AgentInfo {
-                version: stored.agent.version,
-                capabilities: stored.agent.capabilities,
-                login_user: stored.agent.login_user,
-                host_keys: stored.agent.host_keys,
-                image: stored.agent.image,
-            },
+            agent: stored.agent.into(),
             remarks: stored.remarks,
             sessions: stored.sessions,
             message: stored.message,
@@ -146,10 +181,11 @@ impl From<ObservedV1> for Observed {
 
 impl From<&Member> for MemberV1 {
     fn from(live: &Member) -> Self {
+        let Wanted { revision, digest, keys_revision, keys_digest, owner_digest } = live.wanted;
         Self {
             metadata: (&live.metadata).into(),
             pool_uid: live.pool_uid.0,
-            spec: to_json(&*live.spec),
+            spec: DeclaredV1::of(&*live.spec),
             template_hash: live.template_hash.clone(),
             provider: live.provider.clone(),
             state: live.state.into(),
@@ -158,13 +194,16 @@ impl From<&Member> for MemberV1 {
             reuses: live.reuses,
             cordoned: live.cordoned,
             last_used_ms: live.last_used.millis(),
-            destination: live.destination.into(),
+            destination: match live.destination {
+                Destination::Running => DestinationV1::Running,
+                Destination::Stopped => DestinationV1::Stopped,
+            },
             aged: live.aged,
             build_by_ms: live.build_by.map(Time::millis),
             unplaceable: live.unplaceable.clone(),
             revoke_by_ms: live.revoke_by.map(Time::millis),
             down_since_ms: live.down_since.map(Time::millis),
-            wanted: (&live.wanted).into(),
+            wanted: WantedV1 { revision, digest, keys_revision, keys_digest, owner_digest },
             observed: (&live.observed).into(),
         }
     }
@@ -174,10 +213,11 @@ impl TryFrom<MemberV1> for Member {
     type Error = Unreadable;
 
     fn try_from(stored: MemberV1) -> Result<Self, Unreadable> {
+        let WantedV1 { revision, digest, keys_revision, keys_digest, owner_digest } = stored.wanted;
         Ok(Self {
             metadata: stored.metadata.into(),
             pool_uid: Ulid(stored.pool_uid),
-            spec: Arc::new(from_json(&stored.spec)?),
+            spec: Arc::new(stored.spec.read::<WorkstationSpec>()?),
             template_hash: stored.template_hash,
             provider: stored.provider,
             state: stored.state.into(),
@@ -186,13 +226,16 @@ impl TryFrom<MemberV1> for Member {
             reuses: stored.reuses,
             cordoned: stored.cordoned,
             last_used: Time::from_millis(stored.last_used_ms),
-            destination: stored.destination.into(),
+            destination: match stored.destination {
+                DestinationV1::Running => Destination::Running,
+                DestinationV1::Stopped => Destination::Stopped,
+            },
             aged: stored.aged,
             build_by: stored.build_by_ms.map(Time::from_millis),
             unplaceable: stored.unplaceable,
             revoke_by: stored.revoke_by_ms.map(Time::from_millis),
             down_since: stored.down_since_ms.map(Time::from_millis),
-            wanted: stored.wanted.into(),
+            wanted: Wanted { revision, digest, keys_revision, keys_digest, owner_digest },
             observed: stored.observed.into(),
         })
     }
@@ -217,7 +260,7 @@ impl Stored for Member {
         Self::uid(self)
     }
 
-    fn present(&self, version: u64) -> Resource {
-        shown(&Self::SHOWN, &self.metadata, &Self::present(self), version)
+    fn present(&self, version: u64) -> Option<Resource> {
+        Some(shown(&Self::SHOWN, &self.metadata, &Self::present(self), version))
     }
 }

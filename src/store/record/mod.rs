@@ -8,19 +8,18 @@
 //! To add a kind: its file, its line in the module list, and one line in each match below. The compiler names
 //! them all.
 
-#[macro_use]
 mod common;
+mod declared;
 mod device;
 mod event;
+#[cfg(test)]
+mod golden;
 mod lease;
 mod member;
 mod namespace;
 mod pool;
-mod pool_change;
+mod station;
 mod user;
-
-#[cfg(test)]
-mod golden;
 
 use std::fmt;
 
@@ -29,12 +28,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use ulid::Ulid;
 
+use crate::fleet::Station;
 use crate::object::{Device, Metadata, Namespace, User, VERSION};
 use crate::pool::{EventRow, Lease, Member, PoolRow};
 use crate::view::{Key, Resource};
-
-pub use pool::BuriedPool;
-pub use pool_change::writes_of;
 
 /// One stored object, as its owner holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,12 +39,12 @@ pub enum Record {
     Namespace(Namespace),
     User(User),
     Device(Device),
-    Pool(Box<PoolRow>),
-    /// A pool whose object is gone, kept for the Failed leases that outlive it.
-    BuriedPool(Box<BuriedPool>),
-    Lease(Box<Lease>),
-    Member(Box<Member>),
-    Event(Box<EventRow>),
+    Pool(PoolRow),
+    Lease(Lease),
+    Member(Member),
+    Event(EventRow),
+    /// A standalone workstation.
+    Station(Box<Station>),
 }
 
 /// What sort of record.
@@ -57,10 +54,10 @@ pub enum RecordKind {
     User,
     Device,
     Pool,
-    BuriedPool,
     Lease,
     Member,
     Event,
+    Station,
 }
 
 /// One record of all.
@@ -96,8 +93,8 @@ trait Stored: Sized {
     /// From a frozen type of any version.
     fn decode(type_version: u8, payload: &[u8]) -> Result<Self, Unreadable>;
     fn uid(&self) -> Ulid;
-    /// The object that the API shows.
-    fn present(&self, version: u64) -> Resource;
+    /// The object that the API shows; none while there is nothing to show.
+    fn present(&self, version: u64) -> Option<Resource>;
 }
 
 /// Where the API shows a kind.
@@ -114,10 +111,10 @@ impl RecordKind {
         Self::User,
         Self::Device,
         Self::Pool,
-        Self::BuriedPool,
         Self::Lease,
         Self::Member,
         Self::Event,
+        Self::Station,
     ];
 
     /// Its byte in keys. Never reused, never changed.
@@ -127,10 +124,10 @@ impl RecordKind {
             Self::User => 2,
             Self::Device => 3,
             Self::Pool => 4,
-            Self::BuriedPool => 5,
-            Self::Lease => 6,
-            Self::Member => 7,
-            Self::Event => 8,
+            Self::Lease => 5,
+            Self::Member => 6,
+            Self::Event => 7,
+            Self::Station => 8,
         }
     }
 
@@ -145,10 +142,10 @@ impl RecordKind {
             Self::User => User::NEWEST_VERSION,
             Self::Device => Device::NEWEST_VERSION,
             Self::Pool => PoolRow::NEWEST_VERSION,
-            Self::BuriedPool => BuriedPool::NEWEST_VERSION,
             Self::Lease => Lease::NEWEST_VERSION,
             Self::Member => Member::NEWEST_VERSION,
             Self::Event => EventRow::NEWEST_VERSION,
+            Self::Station => Station::NEWEST_VERSION,
         }
     }
 
@@ -158,11 +155,11 @@ impl RecordKind {
             Self::Namespace => Record::Namespace(Namespace::decode(type_version, payload)?),
             Self::User => Record::User(User::decode(type_version, payload)?),
             Self::Device => Record::Device(Device::decode(type_version, payload)?),
-            Self::Pool => Record::Pool(Box::new(PoolRow::decode(type_version, payload)?)),
-            Self::BuriedPool => Record::BuriedPool(Box::new(BuriedPool::decode(type_version, payload)?)),
-            Self::Lease => Record::Lease(Box::new(Lease::decode(type_version, payload)?)),
-            Self::Member => Record::Member(Box::new(Member::decode(type_version, payload)?)),
-            Self::Event => Record::Event(Box::new(EventRow::decode(type_version, payload)?)),
+            Self::Pool => Record::Pool(PoolRow::decode(type_version, payload)?),
+            Self::Lease => Record::Lease(Lease::decode(type_version, payload)?),
+            Self::Member => Record::Member(Member::decode(type_version, payload)?),
+            Self::Event => Record::Event(EventRow::decode(type_version, payload)?),
+            Self::Station => Record::Station(Box::new(Station::decode(type_version, payload)?)),
         })
     }
 }
@@ -182,25 +179,26 @@ impl Record {
             Self::User(_) => RecordKind::User,
             Self::Device(_) => RecordKind::Device,
             Self::Pool(_) => RecordKind::Pool,
-            Self::BuriedPool(_) => RecordKind::BuriedPool,
             Self::Lease(_) => RecordKind::Lease,
             Self::Member(_) => RecordKind::Member,
             Self::Event(_) => RecordKind::Event,
+            Self::Station(_) => RecordKind::Station,
         }
     }
 
-    /// The object that the API shows, as of `version`.
+    /// The object that the API shows, as of `version`. None for a pool that is gone but for the
+    /// Failed leases that outlive it (rule D4): its name is free.
     #[must_use]
-    pub fn present(&self, version: u64) -> Resource {
+    pub fn present(&self, version: u64) -> Option<Resource> {
         match self {
             Self::Namespace(namespace) => namespace.present(version),
             Self::User(user) => user.present(version),
             Self::Device(device) => device.present(version),
-            Self::Pool(pool) => Stored::present(&**pool, version),
-            Self::BuriedPool(buried) => Stored::present(&**buried, version),
-            Self::Lease(lease) => Stored::present(&**lease, version),
-            Self::Member(member) => Stored::present(&**member, version),
-            Self::Event(event) => Stored::present(&**event, version),
+            Self::Pool(pool) => Stored::present(pool, version),
+            Self::Lease(lease) => Stored::present(lease, version),
+            Self::Member(member) => Stored::present(member, version),
+            Self::Event(event) => Stored::present(event, version),
+            Self::Station(station) => Stored::present(&**station, version),
         }
     }
 
@@ -209,11 +207,11 @@ impl Record {
             Self::Namespace(namespace) => namespace.encode(),
             Self::User(user) => user.encode(),
             Self::Device(device) => device.encode(),
-            Self::Pool(pool) => pool.encode(),
-            Self::BuriedPool(buried) => buried.encode(),
-            Self::Lease(lease) => lease.encode(),
-            Self::Member(member) => member.encode(),
-            Self::Event(event) => event.encode(),
+            Self::Pool(pool) => Stored::encode(pool),
+            Self::Lease(lease) => Stored::encode(lease),
+            Self::Member(member) => Stored::encode(member),
+            Self::Event(event) => Stored::encode(event),
+            Self::Station(station) => Stored::encode(&**station),
         }
     }
 
@@ -222,11 +220,11 @@ impl Record {
             Self::Namespace(namespace) => namespace.uid(),
             Self::User(user) => user.uid(),
             Self::Device(device) => device.uid(),
-            Self::Pool(pool) => Stored::uid(&**pool),
-            Self::BuriedPool(buried) => Stored::uid(&**buried),
-            Self::Lease(lease) => Stored::uid(&**lease),
-            Self::Member(member) => Stored::uid(&**member),
-            Self::Event(event) => Stored::uid(&**event),
+            Self::Pool(pool) => Stored::uid(pool),
+            Self::Lease(lease) => Stored::uid(lease),
+            Self::Member(member) => Stored::uid(member),
+            Self::Event(event) => Stored::uid(event),
+            Self::Station(station) => Stored::uid(&**station),
         }
     }
 }

@@ -1,32 +1,26 @@
-//! A pool on disk: while its object is there, and once it is gone and only Failed leases
-//! keep its row.
+//! A pool on disk.
 
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use super::common::{MetadataV1, SubjectV1, from_json, to_json};
+use super::common::{MetadataV1, SubjectV1};
+use super::declared::DeclaredV1;
 use super::{Shown, Stored, Unreadable, from_bytes, shown, to_bytes};
 use crate::object::{LastFailure, Time, WORKSTATIONS_GROUP};
 use crate::pool::{BackOff, Health, PoolRow};
 use crate::view::Resource;
 
-/// A pool whose object is gone. The API serves no such kind: nobody sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BuriedPool(pub PoolRow);
-
 #[derive(Serialize, Deserialize)]
-pub(super) struct PoolV1 {
+struct PoolV1 {
     metadata: MetadataV1,
-    /// The API's `spec`, as JSON.
-    spec: String,
+    spec: DeclaredV1,
     owner: SubjectV1,
     template_hash: String,
     ever_ready: bool,
     consecutive_failures: u32,
     back_off: Option<BackOffV1>,
     last_failure: Option<LastFailureV1>,
-    /// The API's `status` as last written, as JSON.
-    status: String,
+    status: DeclaredV1,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -45,25 +39,23 @@ struct LastFailureV1 {
 
 impl From<&PoolRow> for PoolV1 {
     fn from(live: &PoolRow) -> Self {
-        let health = &live.health;
+        let Health { consecutive_failures, back_off, last_failure } = &live.health;
         Self {
             metadata: (&live.metadata).into(),
-            spec: to_json(&live.spec),
+            spec: DeclaredV1::of(&live.spec),
             owner: (&live.owner).into(),
             template_hash: live.template_hash.clone(),
             ever_ready: live.ever_ready,
-            consecutive_failures: health.consecutive_failures,
-            back_off: health.back_off.map(|back_off| BackOffV1 {
-                began_ms: back_off.began.millis(),
-                until_ms: back_off.until.millis(),
-            }),
-            last_failure: health.last_failure.as_ref().map(|failure| LastFailureV1 {
+            consecutive_failures: *consecutive_failures,
+            back_off: back_off
+                .map(|wait| BackOffV1 { began_ms: wait.began.millis(), until_ms: wait.until.millis() }),
+            last_failure: last_failure.as_ref().map(|failure| LastFailureV1 {
                 member: failure.member.clone(),
                 reason: failure.reason.clone(),
                 message: failure.message.clone(),
                 at_ms: failure.at.millis(),
             }),
-            status: to_json(&live.status),
+            status: DeclaredV1::of(&live.status),
         }
     }
 }
@@ -74,15 +66,15 @@ impl TryFrom<PoolV1> for PoolRow {
     fn try_from(stored: PoolV1) -> Result<Self, Unreadable> {
         Ok(Self {
             metadata: stored.metadata.into(),
-            spec: from_json(&stored.spec)?,
+            spec: stored.spec.read()?,
             owner: stored.owner.into(),
             template_hash: stored.template_hash,
             ever_ready: stored.ever_ready,
             health: Health {
                 consecutive_failures: stored.consecutive_failures,
-                back_off: stored.back_off.map(|back_off| BackOff {
-                    began: Time::from_millis(back_off.began_ms),
-                    until: Time::from_millis(back_off.until_ms),
+                back_off: stored.back_off.map(|wait| BackOff {
+                    began: Time::from_millis(wait.began_ms),
+                    until: Time::from_millis(wait.until_ms),
                 }),
                 last_failure: stored.last_failure.map(|failure| LastFailure {
                     member: failure.member,
@@ -91,7 +83,7 @@ impl TryFrom<PoolV1> for PoolRow {
                     at: Time::from_millis(failure.at_ms),
                 }),
             },
-            status: from_json(&stored.status)?,
+            status: stored.status.read()?,
         })
     }
 }
@@ -116,31 +108,7 @@ impl Stored for PoolRow {
         Self::uid(self)
     }
 
-    fn present(&self, version: u64) -> Resource {
-        shown(&Self::SHOWN, &self.metadata, &Self::present(self), version)
-    }
-}
-
-impl Stored for BuriedPool {
-    const SHOWN: Shown = Shown { group: "", plural: "buriedpools", kind: "BuriedPool" };
-    const NEWEST_VERSION: u8 = PoolRow::NEWEST_VERSION;
-
-    fn encode(&self) -> Vec<u8> {
-        Stored::encode(&self.0)
-    }
-
-    fn decode(type_version: u8, payload: &[u8]) -> Result<Self, Unreadable> {
-        Stored::decode(type_version, payload).map(Self)
-    }
-
-    fn uid(&self) -> Ulid {
-        self.0.uid()
-    }
-
-    /// Named by its uid, because several pools of one name may lie buried.
-    fn present(&self, version: u64) -> Resource {
-        let mut metadata = self.0.metadata.clone();
-        metadata.name = self.0.uid().to_string();
-        shown(&Self::SHOWN, &metadata, &(), version)
+    fn present(&self, version: u64) -> Option<Resource> {
+        Some(shown(&Self::SHOWN, &self.metadata, &Self::present(self)?, version))
     }
 }

@@ -59,7 +59,7 @@ impl Stored for User {
         uid_of(&self.metadata)
     }
 
-    fn present(&self, version: u64) -> Resource {
-        shown(&Self::SHOWN, &self.metadata, self, version)
+    fn present(&self, version: u64) -> Option<Resource> {
+        Some(shown(&Self::SHOWN, &self.metadata, self, version))
     }
 }
