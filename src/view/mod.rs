@@ -4,8 +4,9 @@
 //! sees is durable. One submission becomes visible at once and whole.
 //!
 //! The state stands behind one read-write lock. Objects are `Arc`s, so a look holds the lock only
-//! while it copies pointers: a list of 10 000 objects about a tenth of a millisecond, everything
-//! else microseconds. A persistent map would spare even that and cost every write more.
+//! while it copies pointers: less than a millisecond for a list of 10 000 objects (`benches/commit.rs`
+//! measures it), microseconds for everything else. A persistent map would spare even that, and cost
+//! every write and another dependency.
 
 mod index;
 mod queue;
