@@ -103,6 +103,7 @@ impl Committer {
     fn publish(&mut self, commit: Commit) {
         let writes = commit.writes.into_iter().filter_map(applied).collect();
         let written = self.writer.apply(writes);
+        self.writer.reach(commit.head.version);
         if commit.effects.is_empty() {
             return;
         }

@@ -18,6 +18,8 @@ mod lease;
 mod member;
 mod namespace;
 mod pool;
+#[cfg(test)]
+mod samples;
 mod station;
 mod user;
 
