@@ -158,6 +158,11 @@ impl ViewWriter {
         writes.into_iter().filter_map(|write| state.apply(write)).collect()
     }
 
+    /// Everything up to `version` is visible: also writes of what is not shown to readers count.
+    pub fn reach(&mut self, version: u64) {
+        self.change().reach(version);
+    }
+
     /// A reader's handle on the same view.
     #[must_use]
     pub fn view(&self) -> View {
