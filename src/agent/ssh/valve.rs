@@ -274,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    const HOUR: Duration = Duration::from_secs(3600);
+    const HOUR: Duration = Duration::from_hours(1);
 
     #[tokio::test]
     async fn input_comes_out_as_it_went_in_and_then_ends() {
