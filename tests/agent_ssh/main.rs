@@ -215,7 +215,7 @@ fn twenty_sessions_share_one_connection() {
         let output = child.wait_with_output().expect("ended");
         assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{number} done\n"));
     }
-    rustix::process::kill_process(pid(&master), Signal::TERM).expect("sent");
+    master.kill().expect("killed");
     master.wait().expect("ended");
     assert_eq!(member.runtime.block_on(watch.next()), Some(LinkEvent::Sessions(0)));
 }
