@@ -6,9 +6,12 @@
 pub mod access;
 pub mod actor;
 pub mod agent;
+pub mod catalog;
 pub mod cli;
 pub mod client;
 pub mod clock;
+pub mod daemon;
+pub mod fleet;
 pub mod http;
 pub mod machine;
 pub mod object;

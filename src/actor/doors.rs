@@ -74,6 +74,9 @@ pub struct Written {
 pub enum Refusal {
     #[error("not found")]
     NotFound,
+    /// The namespace of the request does not exist.
+    #[error("namespaces \"{0}\" not found")]
+    NoNamespace(String),
     #[error("already exists")]
     AlreadyExists,
     /// The object has changed since the version the request was made for.

@@ -18,6 +18,7 @@
 //! has no NSS) and needs no program of the image but the login shell. Where a user can write,
 //! it works with that user's rights only (`sys::session::as_user`).
 
+pub mod init;
 pub mod link;
 pub mod wire;
 

@@ -1,1 +1,706 @@
-//! Pure: which provider call brings one machine nearer to its want.
+//! Which act brings one machine nearer to its want. Pure: the member actor performs the acts and
+//! tells what became of them.
+//!
+//! ```text
+//!             Want, results, ends, link news               Act: Inspect Create Start Stop Delete
+//!   owner ──────────────────────────────────► Drive ─────►      Connect Apply         ──► provider,
+//!   owner ◄──────────── Fact (when it changed) ─┘                                         agent
+//! ```
+//!
+//! At most one provider call and one apply are under way. Only the newest want counts: a call that
+//! an older want asked for is let finish, and the next one starts from what is then true. A machine
+//! is made only while it is being built (`build_by`): one that was built and is not there any more
+//! is lost, and saying so is its owner's cue; it is never made anew behind the owner's back.
+
+use ulid::Ulid;
+
+use super::{AgentInfo, Fact, Failure, Machine, Power, Running, Want};
+use crate::object::{Tick, Time};
+
+/// The first wait after a failed call; it doubles up to [`RETRY_MAX_MS`].
+const RETRY_FIRST_MS: u64 = 250;
+/// The longest wait after a failed call.
+const RETRY_MAX_MS: u64 = 30_000;
+/// The first wait after the agent could not be reached.
+const RECONNECT_FIRST_MS: u64 = 20;
+/// The longest wait after the agent could not be reached.
+const RECONNECT_MAX_MS: u64 = 2_000;
+
+/// What the member actor should do now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    Provider(Call),
+    /// Open the control stream to the agent and shake hands.
+    Connect,
+    /// Send the newest want's keys and setup.
+    Apply {
+        revision: u64,
+    },
+}
+
+/// One provider call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    Inspect,
+    Create,
+    Start,
+    Stop,
+    Delete,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    Want(Box<Want>),
+    Inspected(Seen),
+    /// The call in flight (any but Inspect) has succeeded.
+    Done(Call),
+    /// The call in flight has failed.
+    CallFailed(Call, CallError),
+    /// The running machine ended by itself.
+    Ended,
+    LinkUp {
+        agent: AgentInfo,
+    },
+    /// The control stream broke or could not be opened.
+    LinkDown {
+        why: String,
+    },
+    Applied(Applied),
+    Sessions(u32),
+    /// Time has passed.
+    Timer,
+}
+
+/// What became of an order to the agent. Keys and setup succeed and fail apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    pub revision: u64,
+    pub keys: Result<(), Failure>,
+    pub setup: Result<(), Failure>,
+    pub remarks: Vec<String>,
+}
+
+/// What the provider saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Absent,
+    Running { boot_id: Ulid, started_at: Time },
+    Stopped,
+    Broken { why: String },
+}
+
+/// Why a call failed, as far as it matters for what comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// No room, or the provider cannot serve now: no fault of the template.
+    Unplaceable(String),
+    /// It will not work by trying again.
+    Failed(String),
+}
+
+/// What is known of one machine, and what is wanted of it.
+#[derive(Debug)]
+pub struct Drive {
+    member_uid: Ulid,
+    want: Option<Want>,
+    /// None until the provider was asked once.
+    seen: Option<Seen>,
+    calling: Option<Call>,
+    link: Link,
+    /// As it introduced itself in this boot.
+    agent: Option<AgentInfo>,
+    /// What became of the newest order of this boot.
+    applied: Option<Applied>,
+    applying: Option<u64>,
+    /// Whether it was configured once: from then on it is no build any more, whatever the newest
+    /// want still says of one.
+    built: bool,
+    sessions: u32,
+    failure: Option<Failure>,
+    unplaceable: Option<String>,
+    /// What the last failed call said, until one succeeds.
+    last_error: String,
+    retry: Backoff,
+    reconnect: Backoff,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    Down,
+    Connecting,
+    Up,
+}
+
+/// A wait that doubles with every failure.
+#[derive(Debug)]
+struct Backoff {
+    first_ms: u64,
+    max_ms: u64,
+    failures: u32,
+    until_ms: u64,
+}
+
+impl Backoff {
+    const fn new(first_ms: u64, max_ms: u64) -> Self {
+        Self { first_ms, max_ms, failures: 0, until_ms: 0 }
+    }
+
+    fn failed(&mut self, now_ms: u64) {
+        let wait = self.first_ms.saturating_mul(1 << self.failures.min(16)).min(self.max_ms);
+        self.failures = self.failures.saturating_add(1);
+        self.until_ms = now_ms.saturating_add(wait);
+    }
+
+    const fn reset(&mut self) {
+        self.failures = 0;
+        self.until_ms = 0;
+    }
+
+    const fn open(&self, now_ms: u64) -> bool {
+        now_ms >= self.until_ms
+    }
+}
+
+impl Drive {
+    /// A machine nothing is known of yet.
+    #[must_use]
+    pub const fn new(member_uid: Ulid) -> Self {
+        Self {
+            member_uid,
+            want: None,
+            seen: None,
+            calling: None,
+            link: Link::Down,
+            agent: None,
+            applied: None,
+            applying: None,
+            built: false,
+            sessions: 0,
+            failure: None,
+            unplaceable: None,
+            last_error: String::new(),
+            retry: Backoff::new(RETRY_FIRST_MS, RETRY_MAX_MS),
+            reconnect: Backoff::new(RECONNECT_FIRST_MS, RECONNECT_MAX_MS),
+        }
+    }
+
+    /// The machine this drives.
+    #[must_use]
+    pub const fn member_uid(&self) -> Ulid {
+        self.member_uid
+    }
+
+    /// The newest want.
+    #[must_use]
+    pub const fn want(&self) -> Option<&Want> {
+        self.want.as_ref()
+    }
+
+    /// Whether the machine is wanted gone and is gone: the member actor's work is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.wants_gone() && self.seen == Some(Seen::Absent) && self.calling.is_none()
+    }
+
+    /// Takes in what happened.
+    pub fn handle(&mut self, event: Event, tick: &Tick) {
+        let now_ms = tick.monotonic_ms;
+        match event {
+            Event::Want(want) => self.take_want(*want),
+            Event::Inspected(seen) => {
+                self.calling = None;
+                self.see(seen);
+            }
+            Event::Done(call) => self.done(call),
+            Event::CallFailed(call, error) => self.call_failed(call, error, now_ms),
+            Event::Ended => {
+                // Whether the disk survived is for the provider to say.
+                self.seen = None;
+                self.forget_boot();
+            }
+            Event::LinkUp { agent } => {
+                self.link = Link::Up;
+                self.agent = Some(agent);
+                self.reconnect.reset();
+            }
+            Event::LinkDown { .. } => {
+                self.link = Link::Down;
+                self.applying = None;
+                self.reconnect.failed(now_ms);
+            }
+            Event::Applied(applied) => {
+                if self.applying == Some(applied.revision) {
+                    self.applying = None;
+                }
+                self.built |= applied.keys.is_ok() && applied.setup.is_ok();
+                self.applied = Some(applied);
+                self.judge_build();
+            }
+            Event::Sessions(open) => self.sessions = open,
+            Event::Timer => {}
+        }
+        self.judge_deadline(tick.wall);
+    }
+
+    /// The next act, if one can start now. Call until it answers None.
+    pub fn next(&mut self, tick: &Tick) -> Option<Act> {
+        let now_ms = tick.monotonic_ms;
+        if self.calling.is_none()
+            && self.retry.open(now_ms)
+            && let Some(call) = self.wanted_call()
+        {
+            self.calling = Some(call);
+            return Some(Act::Provider(call));
+        }
+        self.link_act(now_ms)
+    }
+
+    /// The whole state as its owner should know it.
+    #[must_use]
+    pub fn fact(&self) -> Fact {
+        Fact {
+            member_uid: self.member_uid,
+            observed_revision: self.want.as_ref().map_or(0, |want| want.revision),
+            machine: self.machine(),
+        }
+    }
+
+    /// Milliseconds of the monotonic clock after which [`Event::Timer`] should be sent, if time
+    /// alone changes anything.
+    #[must_use]
+    pub fn next_deadline_ms(&self, tick: &Tick) -> Option<u64> {
+        let retry = (self.calling.is_none() && self.wanted_call().is_some()).then_some(self.retry.until_ms);
+        let reconnect =
+            (matches!(self.link, Link::Down) && self.wants_link()).then_some(self.reconnect.until_ms);
+        let build = self.building_until().map(|by| {
+            let left = u64::try_from(by.millis_since(tick.wall)).unwrap_or(0);
+            tick.monotonic_ms.saturating_add(left)
+        });
+        [retry, reconnect, build].into_iter().flatten().min()
+    }
+
+    fn take_want(&mut self, want: Want) {
+        if self.want.as_ref().is_some_and(|have| have.revision > want.revision || have.gone) {
+            return;
+        }
+        if want.gone {
+            // Nothing that went wrong before matters for the removal.
+            self.retry.reset();
+        }
+        self.want = Some(want);
+    }
+
+    fn see(&mut self, seen: Seen) {
+        let same_boot = match (&self.seen, &seen) {
+            (Some(Seen::Running { boot_id: old, .. }), Seen::Running { boot_id: new, .. }) => old == new,
+            (None | Some(Seen::Absent | Seen::Running { .. } | Seen::Stopped | Seen::Broken { .. }), _) => {
+                false
+            }
+        };
+        if !same_boot {
+            self.forget_boot();
+        }
+        if let Seen::Broken { why } = &seen
+            && self.building_until().is_some()
+        {
+            self.failure = Some(Failure { reason: "MachineBroken".into(), message: why.clone() });
+        }
+        self.seen = Some(seen);
+    }
+
+    fn forget_boot(&mut self) {
+        self.link = Link::Down;
+        self.agent = None;
+        self.reconnect.reset();
+        self.applied = None;
+        self.applying = None;
+        self.sessions = 0;
+    }
+
+    fn done(&mut self, call: Call) {
+        self.calling = None;
+        self.retry.reset();
+        self.unplaceable = None;
+        self.last_error.clear();
+        match call {
+            Call::Inspect => {}
+            // What it is now, boot id included, the provider says.
+            Call::Create | Call::Start => self.seen = None,
+            Call::Stop => self.see(Seen::Stopped),
+            Call::Delete => self.see(Seen::Absent),
+        }
+    }
+
+    fn call_failed(&mut self, call: Call, error: CallError, now_ms: u64) {
+        self.calling = None;
+        self.retry.failed(now_ms);
+        match (call, error) {
+            (Call::Create | Call::Start, CallError::Unplaceable(why)) => self.unplaceable = Some(why),
+            (Call::Create, CallError::Failed(why)) => {
+                self.failure = Some(Failure { reason: "CreateFailed".into(), message: why });
+            }
+            (Call::Start, CallError::Failed(why)) if self.building_until().is_some() => {
+                self.failure = Some(Failure { reason: "StartFailed".into(), message: why });
+            }
+            // Asked again after the wait; the machine's state is looked at afresh.
+            (
+                Call::Inspect | Call::Start | Call::Stop | Call::Delete,
+                CallError::Failed(why) | CallError::Unplaceable(why),
+            ) => {
+                self.unplaceable = None;
+                if call != Call::Inspect {
+                    self.seen = None;
+                }
+                self.last_error = why;
+            }
+        }
+    }
+
+    /// A first configuration that failed, fails the build.
+    fn judge_build(&mut self) {
+        if self.building_until().is_none() {
+            return;
+        }
+        if let Some(Applied { keys, setup, .. }) = &self.applied
+            && let Some(failure) = setup.as_ref().err().or(keys.as_ref().err())
+        {
+            self.failure = Some(failure.clone());
+        }
+    }
+
+    // rule F1
+    fn judge_deadline(&mut self, now: Time) {
+        if self.building_until().is_some_and(|by| now >= by) && self.failure.is_none() {
+            let message = format!("not Configured in time; it was {}", self.doing());
+            self.failure = Some(Failure { reason: "BuildTimedOut".into(), message });
+        }
+    }
+
+    fn doing(&self) -> String {
+        match (&self.seen, &self.link) {
+            (None | Some(Seen::Absent | Seen::Stopped | Seen::Broken { .. }), _) => self
+                .unplaceable
+                .clone()
+                .map_or_else(|| "being made".into(), |why| format!("waiting for its provider ({why})")),
+            (Some(Seen::Running { .. }), Link::Down | Link::Connecting) => {
+                "waiting for the agent inside".into()
+            }
+            (Some(Seen::Running { .. }), Link::Up) => "being configured".into(),
+        }
+    }
+
+    /// Until when the machine is being built, if it is and has not landed.
+    fn building_until(&self) -> Option<Time> {
+        let want = self.want.as_ref().filter(|want| !want.gone)?;
+        if self.built { None } else { want.build_by }
+    }
+
+    /// What became of the newest want's order, once it was answered.
+    fn landed(&self) -> Option<&Applied> {
+        let want = self.want.as_ref()?;
+        self.applied.as_ref().filter(|applied| applied.revision == want.revision)
+    }
+
+    fn wants_gone(&self) -> bool {
+        self.want.as_ref().is_some_and(|want| want.gone)
+    }
+
+    fn wanted_call(&self) -> Option<Call> {
+        let want = self.want.as_ref()?;
+        let Some(seen) = &self.seen else {
+            return Some(if want.gone { Call::Delete } else { Call::Inspect });
+        };
+        if want.gone {
+            return (*seen != Seen::Absent).then_some(Call::Delete);
+        }
+        if self.failure.is_some() {
+            return None;
+        }
+        match (seen, want.power) {
+            (Seen::Absent, Power::Running) => self.building_until().is_some().then_some(Call::Create),
+            (Seen::Stopped, Power::Running) => Some(Call::Start),
+            (Seen::Running { .. }, Power::Stopped) => Some(Call::Stop),
+            (Seen::Running { .. }, Power::Running)
+            | (Seen::Absent | Seen::Stopped, Power::Stopped)
+            | (Seen::Broken { .. }, Power::Running | Power::Stopped) => None,
+        }
+    }
+
+    fn wants_link(&self) -> bool {
+        let wanted = self.want.as_ref().is_some_and(|want| !want.gone && want.power == Power::Running);
+        wanted && matches!(self.seen, Some(Seen::Running { .. }))
+    }
+
+    fn link_act(&mut self, now_ms: u64) -> Option<Act> {
+        // A machine that is to go keeps its link while it lives: the keys go first (rule A2).
+        if !matches!(self.seen, Some(Seen::Running { .. })) {
+            return None;
+        }
+        match self.link {
+            Link::Down if self.wants_link() && self.reconnect.open(now_ms) => {
+                self.link = Link::Connecting;
+                Some(Act::Connect)
+            }
+            Link::Up if self.applying.is_none() => {
+                let want = self.want.as_ref().filter(|want| !want.gone && want.power == Power::Running)?;
+                let stale = self.applied.as_ref().is_none_or(|applied| applied.revision != want.revision);
+                stale.then(|| {
+                    self.applying = Some(want.revision);
+                    Act::Apply { revision: want.revision }
+                })
+            }
+            Link::Down | Link::Connecting | Link::Up => None,
+        }
+    }
+
+    fn machine(&self) -> Machine {
+        if let Some(failure) = &self.failure
+            && !self.wants_gone()
+        {
+            return Machine::Failed(failure.clone());
+        }
+        match (&self.seen, self.calling) {
+            (_, Some(Call::Stop | Call::Delete)) => Machine::Stopping,
+            (Some(Seen::Absent), _) if self.wants_gone() => Machine::Absent,
+            _ if self.unplaceable.is_some() => {
+                Machine::Unplaceable { why: self.unplaceable.clone().unwrap_or_default() }
+            }
+            (_, Some(Call::Create | Call::Start)) => Machine::Booting,
+            (None, _) => Machine::Unknown { why: self.unknown_why() },
+            (Some(Seen::Absent), _) => {
+                if self.building_until().is_some() {
+                    Machine::Booting
+                } else {
+                    Machine::Absent
+                }
+            }
+            (Some(Seen::Stopped), _) => Machine::Stopped,
+            (Some(Seen::Broken { why }), _) => {
+                Machine::Failed(Failure { reason: "MachineBroken".into(), message: why.clone() })
+            }
+            (Some(Seen::Running { boot_id, started_at }), _) => self.running(*boot_id, *started_at),
+        }
+    }
+
+    fn unknown_why(&self) -> String {
+        if self.last_error.is_empty() {
+            "the provider has not answered yet".into()
+        } else {
+            self.last_error.clone()
+        }
+    }
+
+    /// An agent that restarts has confirmed what it confirmed; before its first word in this boot
+    /// the machine counts as booting.
+    fn running(&self, boot_id: Ulid, started_at: Time) -> Machine {
+        let Some(agent) = self.agent.clone() else { return Machine::Booting };
+        let landed = self.landed();
+        let mut remarks = self.applied.as_ref().map_or_else(Vec::new, |applied| applied.remarks.clone());
+        if let Some(Applied { keys, setup, .. }) = &self.applied {
+            let failures = [setup, keys].into_iter().filter_map(|outcome| outcome.as_ref().err());
+            remarks.extend(failures.map(|failure| failure.message.clone()));
+        }
+        Machine::Running(Running {
+            boot_id,
+            started_at,
+            configured: landed.is_some_and(|applied| applied.setup.is_ok()),
+            keys_confirmed: landed.is_some_and(|applied| applied.keys.is_ok()),
+            agent,
+            remarks,
+            sessions: self.sessions,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{MachineSpec, Setup};
+
+    const MINUTE_MS: i64 = 60_000;
+
+    fn at(ms: u64) -> Tick {
+        Tick { wall: Time::from_millis(i64::try_from(ms).expect("small")), monotonic_ms: ms, entropy: 0 }
+    }
+
+    fn want(revision: u64) -> Want {
+        Want {
+            member_uid: Ulid::from_bytes([1; 16]),
+            revision,
+            machine: MachineSpec::default(),
+            power: Power::Running,
+            keys: Vec::new(),
+            setup: Setup::default(),
+            build_by: Some(Time::from_millis(30 * MINUTE_MS)),
+            gone: false,
+        }
+    }
+
+    fn drive() -> Drive {
+        Drive::new(Ulid::from_bytes([1; 16]))
+    }
+
+    fn applied(revision: u64) -> Event {
+        Event::Applied(Applied { revision, keys: Ok(()), setup: Ok(()), remarks: Vec::new() })
+    }
+
+    fn running() -> Seen {
+        Seen::Running { boot_id: Ulid::from_bytes([2; 16]), started_at: Time::from_millis(1) }
+    }
+
+    fn tell(drive: &mut Drive, event: Event) -> Vec<Act> {
+        drive.handle(event, &at(10));
+        std::iter::from_fn(|| drive.next(&at(10))).collect()
+    }
+
+    fn booted() -> Drive {
+        let mut drive = drive();
+        assert_eq!(tell(&mut drive, Event::Want(Box::new(want(1)))), [Act::Provider(Call::Inspect)]);
+        assert_eq!(tell(&mut drive, Event::Inspected(Seen::Absent)), [Act::Provider(Call::Create)]);
+        assert_eq!(tell(&mut drive, Event::Done(Call::Create)), [Act::Provider(Call::Inspect)]);
+        assert_eq!(tell(&mut drive, Event::Inspected(running())), [Act::Connect]);
+        let up = Event::LinkUp { agent: AgentInfo::default() };
+        assert_eq!(tell(&mut drive, up), [Act::Apply { revision: 1 }]);
+        assert_eq!(tell(&mut drive, applied(1)), []);
+        drive
+    }
+
+    fn state(drive: &Drive) -> Running {
+        match drive.fact().machine {
+            Machine::Running(running) => running,
+            other => panic!("not running: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_new_machine_is_made_connected_and_configured() {
+        let drive = booted();
+        assert!(state(&drive).configured && state(&drive).keys_confirmed);
+        assert_eq!(drive.next_deadline_ms(&at(10)), None, "a settled machine wakes nobody");
+    }
+
+    #[test]
+    fn new_keys_are_confirmed_only_at_the_revision_that_asked() {
+        let mut drive = booted();
+        assert_eq!(tell(&mut drive, Event::Want(Box::new(want(2)))), [Act::Apply { revision: 2 }]);
+        assert!(!state(&drive).keys_confirmed);
+        tell(&mut drive, applied(2));
+        assert_eq!(drive.fact().observed_revision, 2);
+        assert!(state(&drive).keys_confirmed);
+    }
+
+    #[test]
+    fn an_older_want_is_ignored() {
+        let mut drive = booted();
+        tell(&mut drive, Event::Want(Box::new(want(5))));
+        tell(&mut drive, Event::Want(Box::new(want(4))));
+        assert_eq!(drive.fact().observed_revision, 5);
+    }
+
+    // rule L17
+    #[test]
+    fn a_machine_that_stops_by_itself_is_started_again() {
+        let mut drive = booted();
+        assert_eq!(tell(&mut drive, Event::Ended), [Act::Provider(Call::Inspect)]);
+        assert_eq!(tell(&mut drive, Event::Inspected(Seen::Stopped)), [Act::Provider(Call::Start)]);
+        tell(&mut drive, Event::Done(Call::Start));
+        assert_eq!(tell(&mut drive, Event::Inspected(running())), [Act::Connect]);
+    }
+
+    #[test]
+    fn a_machine_that_vanishes_after_its_build_is_not_built_again_under_the_same_want() {
+        let mut drive = booted();
+        tell(&mut drive, Event::Ended);
+        assert_eq!(tell(&mut drive, Event::Inspected(Seen::Absent)), []);
+        assert_eq!(drive.fact().machine, Machine::Absent);
+    }
+
+    #[test]
+    fn a_built_machine_that_is_not_there_is_lost_and_never_made_anew() {
+        let mut drive = drive();
+        tell(&mut drive, Event::Want(Box::new(Want { build_by: None, ..want(7) })));
+        assert_eq!(tell(&mut drive, Event::Inspected(Seen::Absent)), []);
+        assert_eq!(drive.fact().machine, Machine::Absent);
+    }
+
+    // rule F1
+    #[test]
+    fn a_build_that_runs_out_of_time_fails_and_says_where_it_was() {
+        let mut drive = drive();
+        tell(&mut drive, Event::Want(Box::new(want(1))));
+        tell(&mut drive, Event::Inspected(running()));
+        let late = at(30 * 60_000);
+        drive.handle(Event::Timer, &late);
+        let Machine::Failed(failure) = drive.fact().machine else { panic!("not failed") };
+        assert_eq!(failure.reason, "BuildTimedOut");
+        assert!(failure.message.contains("waiting for the agent"), "{}", failure.message);
+    }
+
+    // rule F1
+    #[test]
+    fn a_first_configuration_that_fails_fails_the_build_and_a_later_one_does_not() {
+        let failed = |revision| {
+            let failure = Failure { reason: "HomeFailed".into(), message: "home: no space".into() };
+            Event::Applied(Applied { revision, keys: Ok(()), setup: Err(failure), remarks: Vec::new() })
+        };
+        let mut drive = drive();
+        tell(&mut drive, Event::Want(Box::new(want(1))));
+        tell(&mut drive, Event::Inspected(running()));
+        tell(&mut drive, Event::LinkUp { agent: AgentInfo::default() });
+        tell(&mut drive, failed(1));
+        assert!(matches!(drive.fact().machine, Machine::Failed(failure) if failure.reason == "HomeFailed"));
+        let mut drive = booted();
+        tell(&mut drive, Event::Want(Box::new(want(2))));
+        tell(&mut drive, failed(2));
+        assert!(!state(&drive).configured && state(&drive).keys_confirmed);
+        assert_eq!(state(&drive).remarks, ["home: no space"]);
+    }
+
+    // scenarios case 7
+    #[test]
+    fn a_machine_that_cannot_be_placed_is_held_and_tried_again_later() {
+        let mut drive = drive();
+        tell(&mut drive, Event::Want(Box::new(want(1))));
+        tell(&mut drive, Event::Inspected(Seen::Absent));
+        let error = CallError::Unplaceable("no memory".into());
+        assert_eq!(tell(&mut drive, Event::CallFailed(Call::Create, error)), []);
+        assert_eq!(drive.fact().machine, Machine::Unplaceable { why: "no memory".into() });
+        let deadline = drive.next_deadline_ms(&at(10)).expect("tries again");
+        assert_eq!(drive.next(&at(deadline)), Some(Act::Provider(Call::Create)));
+    }
+
+    #[test]
+    fn gone_is_absorbing_and_waits_for_the_call_in_flight() {
+        let mut drive = drive();
+        tell(&mut drive, Event::Want(Box::new(want(1))));
+        tell(&mut drive, Event::Inspected(Seen::Absent));
+        assert_eq!(tell(&mut drive, Event::Want(Box::new(Want { gone: true, ..want(2) }))), []);
+        assert_eq!(tell(&mut drive, Event::Done(Call::Create)), [Act::Provider(Call::Delete)]);
+        assert_eq!(tell(&mut drive, Event::Want(Box::new(want(3)))), []);
+        tell(&mut drive, Event::Done(Call::Delete));
+        assert_eq!(drive.fact().machine, Machine::Absent);
+        assert!(drive.is_over());
+    }
+
+    #[test]
+    fn a_delete_that_fails_is_repeated() {
+        let mut drive = booted();
+        assert_eq!(
+            tell(&mut drive, Event::Want(Box::new(Want { gone: true, ..want(2) }))),
+            [Act::Provider(Call::Delete)]
+        );
+        tell(&mut drive, Event::CallFailed(Call::Delete, CallError::Failed("busy".into())));
+        let deadline = drive.next_deadline_ms(&at(10)).expect("tries again");
+        assert_eq!(drive.next(&at(deadline)), Some(Act::Provider(Call::Delete)));
+    }
+
+    #[test]
+    fn a_lost_link_is_opened_again_and_the_keys_stay_confirmed() {
+        let mut drive = booted();
+        assert_eq!(tell(&mut drive, Event::LinkDown { why: "reset".into() }), []);
+        assert!(state(&drive).keys_confirmed);
+        let deadline = drive.next_deadline_ms(&at(10)).expect("reconnects");
+        assert_eq!(drive.next(&at(deadline)), Some(Act::Connect));
+    }
+}

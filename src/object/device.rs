@@ -21,5 +21,6 @@ pub struct DeviceSpec {
     #[serde(default)]
     pub owner: String,
     /// An OpenSSH public key.
+    #[schemars(length(min = 1))]
     pub public_key: String,
 }

@@ -15,9 +15,11 @@ pub struct Span {
 }
 
 impl Span {
-    /// From whole seconds, written in the largest units that fit (`5400` is `1h30m`).
+    /// From whole seconds, written in the largest units that fit (`5400` is `1h30m`). There are no
+    /// negative lengths: those are 0.
     #[must_use]
     pub fn from_secs(secs: i64) -> Self {
+        let secs = secs.max(0);
         Self { text: written(secs), millis: secs.saturating_mul(1000) }
     }
 
@@ -41,7 +43,8 @@ fn written(mut secs: i64) -> String {
     let mut text = String::new();
     for (unit, length) in [("h", 3600), ("m", 60), ("s", 1)] {
         if secs >= length {
-            text.push_str(&format!("{}{unit}", secs / length));
+            text.push_str(&(secs / length).to_string());
+            text.push_str(unit);
             secs %= length;
         }
     }
@@ -120,5 +123,57 @@ impl JsonSchema for Span {
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({"type": "string", "format": "duration"})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Span;
+
+    fn millis(text: &str) -> Option<i64> {
+        text.parse::<Span>().ok().map(|span| span.millis())
+    }
+
+    #[test]
+    fn units_add_up_in_any_order() {
+        assert_eq!(millis("90s"), Some(90_000));
+        assert_eq!(millis("1h30m"), Some(5_400_000));
+        assert_eq!(millis("30m1h"), Some(5_400_000));
+        assert_eq!(millis("7d"), Some(7 * 86_400_000));
+        assert_eq!(millis("250ms"), Some(250));
+        assert_eq!(millis("0s"), Some(0));
+    }
+
+    #[test]
+    fn what_is_no_length_is_refused() {
+        for text in ["", "5", "m", "1h30", "-5m", "+5m", "1.5h", "5 m", "5M", "5w", "5µs", "１m", "1h\u{301}"]
+        {
+            assert_eq!(millis(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_length_that_no_counter_holds_is_refused_and_the_longest_that_fits_is_not() {
+        assert_eq!(millis("106751991167d"), Some(106_751_991_167 * 86_400_000));
+        assert_eq!(millis("106751991168d"), None);
+        assert_eq!(millis("9223372036854775807ms1ms"), None);
+        assert_eq!(millis("99999999999999999999s"), None);
+    }
+
+    #[test]
+    fn the_text_is_kept_and_only_the_length_is_compared() {
+        let written: Span = "60m".parse().expect("a length");
+        assert_eq!(written, Span::from_secs(3600));
+        assert_eq!((written.text(), Span::from_secs(3600).text()), ("60m", "1h"));
+        assert_eq!(serde_json::to_string(&written).expect("a text"), "\"60m\"");
+    }
+
+    #[test]
+    fn seconds_are_written_so_that_they_read_back() {
+        for secs in [0, 1, 59, 60, 61, 3599, 3600, 5400, 86_400, 90_061, i64::MAX / 1000] {
+            let span = Span::from_secs(secs);
+            assert_eq!(millis(span.text()), Some(secs * 1000), "{secs}");
+        }
+        assert_eq!(Span::from_secs(-1).text(), "0s");
     }
 }

@@ -24,7 +24,7 @@ impl FieldReason {
     pub const fn code(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
-            Self::Invalid => "FieldValueInvalid",
+            Self::Invalid | Self::Unknown => "FieldValueInvalid",
             Self::NotSupported => "FieldValueNotSupported",
             Self::Duplicate => "FieldValueDuplicate",
             Self::Forbidden => "FieldValueForbidden",
@@ -32,7 +32,6 @@ impl FieldReason {
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
             Self::NotFound => "FieldValueNotFound",
-            Self::Unknown => "FieldValueInvalid",
         }
     }
 }

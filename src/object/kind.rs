@@ -15,8 +15,36 @@ pub struct Column {
     /// 0 is always shown, 1 with `-o wide`.
     pub priority: i32,
     pub description: &'static str,
-    /// A JSON pointer (RFC 6901) to the value, such as `/status/phase`.
-    pub pointer: &'static str,
+    pub cell: Cell,
+}
+
+/// Where a column takes its value from.
+#[derive(Clone, Copy, Debug)]
+pub enum Cell {
+    /// A JSON pointer (RFC 6901), such as `/status/phase`.
+    At(&'static str),
+    /// A value no single field holds.
+    Of(fn(&Value) -> Value),
+}
+
+impl Column {
+    /// This column's value for one object; null where the object has none.
+    #[must_use]
+    pub fn value(&self, object: &Value) -> Value {
+        match self.cell {
+            Cell::At(pointer) => object.pointer(pointer).cloned().unwrap_or(Value::Null),
+            Cell::Of(compute) => compute(object),
+        }
+    }
+}
+
+/// What a kind's names look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// A DNS-1123 label of at most this many characters.
+    Label { max_len: usize },
+    /// A DNS-1123 subdomain of at most 253 characters.
+    Subdomain,
 }
 
 /// All the API needs to know of one kind.
@@ -32,12 +60,15 @@ pub struct Kind {
     pub categories: &'static [&'static str],
     pub namespaced: bool,
     pub has_status: bool,
+    pub name_rule: NameRule,
     pub columns: &'static [Column],
-    /// The JSON schema of the whole object, generated from its type, references resolved inline.
-    pub schema: fn() -> Value,
-    /// Fills in defaults and checks the whole object (spec and the kind's own metadata rules).
-    /// `old` is the stored object on an update. Reports every field that is wrong.
-    pub admit: fn(new: &mut Value, old: Option<&Value>) -> Vec<FieldError>,
+    /// The structural schema of the whole object, generated from its type, references inlined.
+    pub schema: fn() -> &'static Value,
+    /// The rules the schema cannot say. `old` is the stored object on an update. Total: fields
+    /// that the schema refused may still be there in a wrong shape, and are passed over.
+    pub check: fn(new: &Value, old: Option<&Value>) -> Vec<FieldError>,
+    /// A checked object with every default filled in, its fields in the order of its type.
+    pub complete: fn(Value) -> Result<Value, serde_json::Error>,
 }
 
 impl Kind {

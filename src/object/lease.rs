@@ -30,6 +30,7 @@ pub struct LeaseSpec {
     pub expires_at: Option<Time>,
     /// OpenSSH public keys, at most 32, authorized for the member's login user while the lease is held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
     pub authorized_keys: Vec<String>,
 }
 
@@ -37,6 +38,7 @@ pub struct LeaseSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolRef {
+    #[schemars(length(min = 1))]
     pub name: String,
 }
 
@@ -56,7 +58,7 @@ pub struct LeaseStatus {
     pub phase: LeasePhase,
     pub observed_generation: i64,
     #[serde(rename = "poolUID", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "ulid"))]
     pub pool_uid: Option<Ulid>,
     /// Who created the lease. Never changes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +67,7 @@ pub struct LeaseStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workstation_name: Option<String>,
     #[serde(rename = "workstationUID", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", extend("format" = "ulid"))]
     pub workstation_uid: Option<Ulid>,
     /// 1 for the next to be served; only while Pending. Computed when read, never stored.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,6 +92,7 @@ pub struct LeaseStatus {
     /// While Pending: what the lease waits for.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 

@@ -3,32 +3,46 @@
 //! One file a kind; `kind.rs` is the registry that lists them.
 
 mod change;
+mod check;
 mod condition;
+mod cure;
 mod device;
 mod duration;
 mod event;
 mod invalid;
 mod kind;
+mod kinds;
 mod lease;
 mod meta;
+mod metadata;
+mod names;
 mod namespace;
 mod pool;
+pub mod provider_config;
+mod prune;
+pub mod public_key;
+mod schema;
+mod selector;
 mod subject;
+mod suggest;
 mod time;
 mod user;
 mod workstation;
 
-pub use change::{FieldValidation, Mutation, Part};
+pub use change::{Admitted, FieldValidation, MODIFIED, Mutation, Part, Rejected, admit_create, admit_update};
 pub use condition::{Condition, Truth};
+pub use cure::name_carried_images;
 pub use device::{Device, DeviceSpec};
 pub use duration::Span;
 pub use event::{Event, EventType, ObjectReference};
 pub use invalid::{FieldError, FieldReason};
-pub use kind::{Column, Kind, Registry};
+pub use kind::{Cell, Column, Kind, NameRule, Registry};
+pub use kinds::registry;
 pub use lease::*;
 pub use meta::{Metadata, OwnerReference};
 pub use namespace::{Namespace, NamespaceSpec, Quota};
 pub use pool::*;
+pub use selector::{FieldSelector, LabelSelector};
 pub use subject::{Subject, SubjectKind};
 pub use time::{Tick, Time};
 pub use user::{User, UserSpec};
@@ -46,3 +60,6 @@ pub const SERVER_PREFIX: &str = "pools.ringleader.dev/";
 pub const POOL_LABEL: &str = "pools.ringleader.dev/pool";
 /// Keeps a lease, a pool or a workstation until what it stands for has been released.
 pub const RELEASE_FINALIZER: &str = "pools.ringleader.dev/release";
+
+#[cfg(test)]
+mod tests;

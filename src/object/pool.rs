@@ -32,6 +32,7 @@ pub struct PoolSpec {
     pub warm: Warm,
     /// An older idle member is replaced; an older leased one is deleted when its lease ends. At least 1m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-ringleader-minimum" = "1m"))]
     pub max_age: Option<Span>,
     #[serde(default)]
     pub lease: LeaseRules,
@@ -73,6 +74,7 @@ impl TemplateMetadata {
 #[serde(rename_all = "camelCase")]
 pub struct Size {
     /// 1 to 10 000 members, those being deleted included.
+    #[schemars(range(min = 1, max = 10_000))]
     pub max: u32,
 }
 
@@ -85,8 +87,10 @@ pub struct Warm {
     /// Idle members kept stopped. running + stopped may not exceed size.max.
     pub stopped: u32,
     /// How long an idle running member above the running floor waits before it is stopped. 0s to 30d.
+    #[schemars(extend("x-ringleader-minimum" = "0s", "x-ringleader-maximum" = "30d"))]
     pub stop_after: Span,
     /// How long an idle stopped member above the stopped floor waits before it is deleted. 0s to 30d.
+    #[schemars(extend("x-ringleader-minimum" = "0s", "x-ringleader-maximum" = "30d"))]
     pub delete_after: Span,
 }
 
@@ -106,10 +110,13 @@ impl Default for Warm {
 #[serde(rename_all = "camelCase", default)]
 pub struct LeaseRules {
     /// How far ahead a lease may expire, and where it expires by default. 1m to 30d.
+    #[schemars(extend("x-ringleader-minimum" = "1m", "x-ringleader-maximum" = "30d"))]
     pub max_term: Span,
     /// Leases that may wait at once; also the most Failed leases kept. 1 to 10 000.
+    #[schemars(range(min = 1, max = 10_000))]
     pub max_pending: u32,
     /// How long a Failed lease stays. 0s to 30d.
+    #[schemars(extend("x-ringleader-minimum" = "0s", "x-ringleader-maximum" = "30d"))]
     pub failed_retention: Span,
     /// Whether a configuration change reaches leased members at once.
     pub config_changes: ConfigChanges,
@@ -139,8 +146,10 @@ pub enum ConfigChanges {
 #[serde(rename_all = "camelCase", default)]
 pub struct Recycle {
     /// After this many recycles the member is deleted instead. 1 to 1 000 000.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub max_reuses: u32,
     /// A recycle that takes longer deletes the member. 10s to 24h.
+    #[schemars(extend("x-ringleader-minimum" = "10s", "x-ringleader-maximum" = "24h"))]
     pub timeout: Span,
     /// Stop and start the member after the scripts.
     pub reboot: bool,
@@ -177,6 +186,7 @@ pub struct PoolStatus {
     pub leases: LeaseCounts,
     pub config_changes: ConfigChanges,
     pub template: TemplateHealth,
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
     /// One sentence for a person: what the pool waits for, if anything.
     #[serde(skip_serializing_if = "String::is_empty")]

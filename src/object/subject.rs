@@ -20,6 +20,7 @@ pub enum SubjectKind {
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
     pub kind: SubjectKind,
+    #[schemars(length(min = 1))]
     pub name: String,
     /// Of a service account: where it lives. Absent means the namespace of the object that names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

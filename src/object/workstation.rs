@@ -24,6 +24,7 @@ pub struct Workstation {
 pub struct WorkstationSpec {
     /// `provider:NAME` pins the provider; none takes the first available one of the daemon's list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub requirements: Vec<String>,
     /// Sizing and provider settings: local keys at the top, a named provider's under its name.
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -32,6 +33,7 @@ pub struct WorkstationSpec {
     pub image: Option<Image>,
     /// WorkstationConfigs applied by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub configs: Vec<ConfigRef>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
@@ -46,6 +48,7 @@ pub struct WorkstationSpec {
     pub cordoned: bool,
     /// Counted from creation.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-ringleader-minimum" = "1s"))]
     pub ttl: Option<Span>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_action: Option<TtlAction>,
@@ -67,6 +70,7 @@ const fn is_false(b: &bool) -> bool {
 /// An operating system image, by distribution and version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("x-ringleader-type" = "Image"))]
 pub struct Image {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub distribution: String,
@@ -80,6 +84,7 @@ pub struct Image {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigRef {
+    #[schemars(length(min = 1))]
     pub name: String,
     #[serde(default)]
     pub priority: i32,
@@ -96,6 +101,7 @@ pub struct Identity {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub groups: Vec<String>,
     /// Whether the login user may become root. True unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +122,7 @@ pub enum TtlAction {
 pub struct Lifecycle {
     /// Stop after so long without an SSH session.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-ringleader-minimum" = "1s"))]
     pub stop_after_idle: Option<Span>,
 }
 
@@ -133,6 +140,7 @@ pub struct WorkstationStatus {
     pub agent: Option<AgentStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssh: Option<super::SshAccess>,
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
     /// Open SSH sessions now.
     pub sessions: u32,

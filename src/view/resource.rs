@@ -37,3 +37,15 @@ pub struct Resource {
     pub version: u64,
     pub value: Value,
 }
+
+impl Resource {
+    /// The same state under another version.
+    #[must_use]
+    pub fn with_version(mut self, version: u64) -> Self {
+        self.version = version;
+        if let Some(metadata) = self.value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("resourceVersion".to_owned(), Value::from(version.to_string()));
+        }
+        self
+    }
+}

@@ -1,0 +1,90 @@
+//! `rl proxy`: stdin and stdout become a stream to a member's SSH server.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::thread;
+
+use clap::Args;
+
+use super::failure::Exit;
+use super::kinds;
+use super::session::Session;
+use super::ssh;
+use crate::client::Target;
+
+/// Where to.
+#[derive(Debug, Args)]
+pub struct ProxyArgs {
+    /// A workstation's or a lease's name; .NAMESPACE and .rl may follow
+    name: String,
+}
+
+/// Connects, and carries bytes both ways until the member ends the stream.
+pub async fn run(session: &Session, args: ProxyArgs) -> anyhow::Result<Exit> {
+    let (name, namespace) = ssh::addressed(session, &args.name);
+    let workstation = Target::new(kinds::workstations(&session.registry), &namespace, &name);
+    let (stream, first) = match session.client.ssh(&workstation).await {
+        Ok(door) => door,
+        // Most names are members'; only for others is the lease looked up.
+        Err(error) if error.is_not_found() => {
+            let member = ssh::member_of_lease(session, &name, &namespace).await?;
+            session.client.ssh(&member).await?
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let stream = stream.into_std()?;
+    stream.set_nonblocking(false)?;
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    carry(&stream, &first, input, output)?;
+    Ok(Exit::DONE)
+}
+
+/// Copies both ways, blocking, a thread each: between a pipe and a socket the kernel then moves
+/// the bytes by itself (`splice`), and nothing is scheduled per packet.
+fn carry(stream: &UnixStream, first: &[u8], mut input: File, mut output: File) -> io::Result<()> {
+    output.write_all(first)?;
+    let mut sending = stream.try_clone()?;
+    thread::spawn(move || {
+        // A stream that broke ends the other direction too, which is the one that reports it.
+        let _ = io::copy(&mut input, &mut sending);
+        let _ = sending.shutdown(Shutdown::Write);
+    });
+    match io::copy(&mut &*stream, &mut output) {
+        Ok(_) => Ok(()),
+        // Whoever asked has gone: so are we.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn bytes_go_both_ways_and_what_came_early_goes_first() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
+        let (input, mut typing) = io::pipe().expect("a pipe");
+        let (mut reading, output) = io::pipe().expect("a pipe");
+        let (input, output) =
+            (File::from(std::os::fd::OwnedFd::from(input)), File::from(std::os::fd::OwnedFd::from(output)));
+        let carrying = thread::spawn(move || carry(&ours, b"early ", input, output));
+        typing.write_all(b"request").expect("written");
+        drop(typing);
+        let mut request = String::new();
+        theirs.read_to_string(&mut request).expect("the end of what was sent");
+        assert_eq!(request, "request");
+        theirs.write_all(b"late").expect("written");
+        drop(theirs);
+        let mut answer = String::new();
+        reading.read_to_string(&mut answer).expect("the end of what came");
+        assert_eq!(answer, "early late");
+        carrying.join().expect("no panic").expect("carried");
+    }
+}

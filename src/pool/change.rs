@@ -1,0 +1,20 @@
+//! What a decision changes. State-based: a change carries the whole row, so that applying it
+//! twice is applying it once. It is what is stored and what moves memory; nothing else is.
+
+use ulid::Ulid;
+
+use super::{EventRow, Lease, Member, PoolRow};
+
+/// One row written or removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    PutPool(PoolRow),
+    /// The last that outlived the pool is gone: the row goes, and with it its owner.
+    RemovePool(Ulid),
+    PutLease(Lease),
+    RemoveLease(Ulid),
+    PutMember(Member),
+    RemoveMember(Ulid),
+    PutEvent(EventRow),
+    RemoveEvent(Ulid),
+}

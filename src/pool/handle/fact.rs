@@ -1,0 +1,203 @@
+//! What a member actor reports, and what it means in the member's present state.
+//!
+//! A fact is the whole state of a machine as it was seen under some want. One from an older want
+//! or an older boot says nothing any more and is dropped; a repeated one changes nothing.
+
+use crate::machine::{Fact, Failure, Machine, Running};
+use crate::object::MemberState;
+use crate::pool::draft::Draft;
+use crate::pool::{Member, Observed, Sighting, health};
+
+/// Records what was seen and moves the member on where that is what it waited for.
+pub fn record(draft: &mut Draft<'_>, fact: Fact) {
+    let now = draft.now();
+    let uid = fact.member_uid;
+    let Some(member) = draft.member(uid) else { return };
+    if member.is_over() || is_outdated(member, &fact) {
+        return;
+    }
+    // A member moves on only by a sight that had its newest want.
+    let abreast = fact.observed_revision >= member.wanted.revision;
+    let state = member.state;
+    let Some(member) = draft.member_mut(uid) else { return };
+    let seen = observed(member, &fact);
+    if !same_but_for_revision(&seen, &member.observed) {
+        member.observed = seen;
+    }
+    match state {
+        MemberState::Building | MemberState::Starting => on_the_way(draft, fact, abreast),
+        MemberState::IdleRunning => match fact.machine {
+            Machine::Stopped => member.enter(MemberState::IdleStopped, now),
+            Machine::Absent => draft.lose_member(uid, "its machine is gone"),
+            Machine::Failed(failure) => draft.lose_member(uid, &failure.message),
+            Machine::Unknown { .. }
+            | Machine::Booting
+            | Machine::Running(_)
+            | Machine::Stopping
+            | Machine::Unplaceable { .. } => {}
+        },
+        MemberState::IdleStopped | MemberState::Stopping => match fact.machine {
+            Machine::Stopped if abreast && state == MemberState::Stopping => {
+                member.enter(MemberState::IdleStopped, now);
+            }
+            Machine::Absent => draft.lose_member(uid, "its machine is gone"),
+            Machine::Failed(failure) => draft.lose_member(uid, &failure.message),
+            Machine::Unknown { .. }
+            | Machine::Booting
+            | Machine::Running(_)
+            | Machine::Stopping
+            | Machine::Stopped
+            | Machine::Unplaceable { .. } => {}
+        },
+        MemberState::Leased | MemberState::Recycling => match fact.machine {
+            Machine::Running(running) if running.configured => member.down_since = None,
+            Machine::Stopped => {
+                member.down_since.get_or_insert(now);
+            }
+            Machine::Absent => draft.lose_member(uid, "its machine is gone"),
+            Machine::Failed(failure) => draft.lose_member(uid, &failure.message),
+            Machine::Unknown { .. }
+            | Machine::Booting
+            | Machine::Running(_)
+            | Machine::Stopping
+            | Machine::Unplaceable { .. } => {}
+        },
+        MemberState::Deleting => {
+            if abreast && member.is_gone_ordered() && fact.machine == Machine::Absent {
+                forget(draft, uid);
+            }
+        }
+    }
+}
+
+/// A member being built or started.
+fn on_the_way(draft: &mut Draft<'_>, fact: Fact, abreast: bool) {
+    let now = draft.now();
+    let uid = fact.member_uid;
+    let Some(member) = draft.member_mut(uid) else { return };
+    let building = member.state == MemberState::Building;
+    match fact.machine {
+        Machine::Running(running) if running.configured && abreast => arrive(draft, uid),
+        Machine::Running(_) | Machine::Booting => {
+            if member.unplaceable.take().is_some() {
+                if building {
+                    member.build_by = Some(now.plus_millis(health::BUILD_WITHIN_MILLIS));
+                } else {
+                    member.down_since = Some(now);
+                }
+            }
+        }
+        Machine::Unplaceable { why } => hold(draft, uid, why),
+        Machine::Failed(failure) if building => health::fail_build(draft, uid, failure),
+        Machine::Failed(failure) => draft.lose_member(uid, &failure.message),
+        Machine::Absent if !building => draft.lose_member(uid, "its machine is gone"),
+        Machine::Absent | Machine::Unknown { .. } | Machine::Stopped | Machine::Stopping => {}
+    }
+}
+
+/// It is up and configured: it serves its lease, or waits for one.
+fn arrive(draft: &mut Draft<'_>, uid: ulid::Ulid) {
+    let now = draft.now();
+    let Some(member) = draft.member_mut(uid) else { return };
+    let built = member.state == MemberState::Building;
+    if member.lease.is_some() {
+        member.enter(MemberState::Leased, now);
+        member.destination = crate::pool::Destination::Running;
+    } else {
+        member.enter(MemberState::IdleRunning, now);
+    }
+    if built {
+        member.last_used = now;
+        let hash = member.template_hash.clone();
+        health::succeed_build(draft, &hash);
+    }
+}
+
+/// It cannot be placed: no failure, and nobody is bound to it until it is (rule F1).
+fn hold(draft: &mut Draft<'_>, uid: ulid::Ulid, why: String) {
+    let Some(member) = draft.member_mut(uid) else { return };
+    member.unplaceable = Some(why);
+    member.build_by = None;
+    member.down_since = None;
+    if let Some(lease) = member.lease.take() {
+        draft.requeue_lease(lease.uid);
+    }
+}
+
+/// The machine is gone for good; only a foreign finalizer keeps the object.
+fn forget(draft: &mut Draft<'_>, uid: ulid::Ulid) {
+    let Some(member) = draft.member_mut(uid) else { return };
+    member.metadata.finalizers.retain(|finalizer| finalizer != crate::object::RELEASE_FINALIZER);
+    if member.metadata.finalizers.is_empty() {
+        draft.remove_member(uid);
+    }
+}
+
+/// Seen under an older want than one already heard of, or in a boot that has ended.
+fn is_outdated(member: &Member, fact: &Fact) -> bool {
+    let last = &member.observed;
+    if fact.observed_revision < last.revision || fact.observed_revision > member.wanted.revision {
+        return true;
+    }
+    let Machine::Running(running) = &fact.machine else { return false };
+    let same_boot = last.boot_id == Some(running.boot_id);
+    match last.sighting {
+        Sighting::Stopped | Sighting::Absent => same_boot,
+        Sighting::Running => {
+            !same_boot && last.started_at.is_some_and(|started| running.started_at < started)
+        }
+        Sighting::Never | Sighting::Booting | Sighting::Stopping | Sighting::Failed => false,
+    }
+}
+
+/// What is known of the machine with this fact.
+fn observed(member: &Member, fact: &Fact) -> Observed {
+    let mut seen = Observed { revision: fact.observed_revision, ..member.observed.clone() };
+    let was_running = seen.sighting == Sighting::Running;
+    match &fact.machine {
+        // A machine that was up stays so until something says otherwise: the daemon looks for
+        // its own members again after every start.
+        Machine::Unknown { .. } | Machine::Booting if was_running => return member.observed.clone(),
+        Machine::Unknown { why } => seen.message.clone_from(why),
+        Machine::Booting => seen.sight(Sighting::Booting, ""),
+        Machine::Running(running) => seen.run(running, fact.observed_revision, member),
+        Machine::Stopped => seen.sight(Sighting::Stopped, ""),
+        Machine::Stopping => seen.sight(Sighting::Stopping, ""),
+        Machine::Absent => seen.sight(Sighting::Absent, ""),
+        Machine::Failed(Failure { message, .. }) => seen.sight(Sighting::Failed, message),
+        Machine::Unplaceable { why } => seen.message.clone_from(why),
+    }
+    seen
+}
+
+impl Observed {
+    /// The machine is not up.
+    fn sight(&mut self, sighting: Sighting, message: &str) {
+        self.sighting = sighting;
+        self.message = message.to_owned();
+        self.configured = false;
+        self.keys_revision = 0;
+        self.sessions = 0;
+    }
+
+    fn run(&mut self, running: &Running, revision: u64, member: &Member) {
+        if self.boot_id != Some(running.boot_id) || self.sighting != Sighting::Running {
+            self.sight(Sighting::Running, "");
+        }
+        self.boot_id = Some(running.boot_id);
+        self.started_at = Some(running.started_at);
+        self.configured |= running.configured;
+        if running.keys_confirmed && revision >= member.wanted.keys_revision {
+            self.keys_revision = member.wanted.keys_revision;
+        }
+        self.agent = running.agent.clone();
+        self.remarks.clone_from(&running.remarks);
+        self.sessions = running.sessions;
+        self.message = String::new();
+    }
+}
+
+/// A newer revision alone is nothing to write down.
+fn same_but_for_revision(one: &Observed, other: &Observed) -> bool {
+    Observed { revision: 0, ..one.clone() } == Observed { revision: 0, ..other.clone() }
+}

@@ -1,0 +1,12 @@
+//! What a pool is made of: one plain struct for each thing that is stored. Each shows itself to
+//! the world by `present`.
+
+mod event;
+mod lease;
+mod member;
+mod pool_row;
+
+pub use event::EventRow;
+pub use lease::{Bond, Lease, WaitsFor};
+pub use member::{Destination, Member, Observed, Sighting, Wanted};
+pub use pool_row::{BackOff, Health, PoolRow};

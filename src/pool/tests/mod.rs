@@ -1,0 +1,12 @@
+//! The pool's rules, each as sentences. A test that covers a rule says so above it; the cases from
+//! the field cite where they were reported.
+
+mod cases;
+mod change;
+mod delete;
+mod failure;
+mod lease;
+mod random;
+mod release;
+mod warm;
+mod world;

@@ -1,1 +1,0 @@
-//! Making namespaces and executing into them (the launcher and init).
