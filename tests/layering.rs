@@ -15,7 +15,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("store", &["object", "machine", "pool", "catalog", "fleet", "view"]),
     ("sys", &[]),
     ("provider", &["object", "machine", "sys"]),
-    ("agent", &["object", "machine", "sys"]),
+    ("agent", &["object", "machine", "sys", "clock"]),
     (
         "actor",
         &[
