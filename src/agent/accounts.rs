@@ -193,7 +193,7 @@ fn lock(place: &Place) -> Result<std::fs::File, AccountError> {
         match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
             Err(Errno::AGAIN | Errno::ACCESS) if Instant::now() < give_up_at => {
-                std::thread::sleep(LOCK_RETRY)
+                std::thread::sleep(LOCK_RETRY);
             }
             Err(Errno::AGAIN | Errno::ACCESS) => return Err(AccountError::Locked),
             Err(errno) => return Err(std::io::Error::from(errno).into()),

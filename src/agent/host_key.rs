@@ -29,7 +29,7 @@ pub(super) fn load_or_make(place: &Place) -> io::Result<PrivateKey> {
     Ok(key)
 }
 
-/// Type and base64, as known_hosts has them.
+/// Type and base64, as `known_hosts` has them.
 pub(super) fn public_line(key: &PrivateKey) -> io::Result<String> {
     PublicKey::from(key).to_openssh().map(|line| line.trim_end().to_owned()).map_err(io::Error::other)
 }

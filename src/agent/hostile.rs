@@ -2,7 +2,7 @@
 //!
 //! `wire` bounds a frame's bytes; here every string and list gets its own bound, control
 //! characters become U+FFFD (these texts reach terminals), and what others rely on (the login
-//! user in an ssh command, host keys in a known_hosts file) must have the right form.
+//! user in an ssh command, host keys in a `known_hosts` file) must have the right form.
 
 use russh::keys::PublicKey;
 
@@ -42,7 +42,7 @@ pub(super) fn hello(hello: wire::AgentHello) -> Result<Hello, String> {
 }
 
 /// Bounds an outcome.
-pub(super) fn applied(applied: wire::Applied) -> Applied {
+pub(super) fn applied(applied: &wire::Applied) -> Applied {
     Applied {
         revision: applied.revision,
         keys: outcome(&applied.keys),

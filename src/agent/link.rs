@@ -265,7 +265,7 @@ fn take(frame: ToDaemon, awaited: &Mutex<Awaited>, state: &watch::Sender<State>)
             if let Some((_, answer)) = awaited.applied.take_if(|(revision, _)| *revision == applied.revision)
             {
                 // An answer whose asker has gone is of no use to anybody.
-                drop(answer.send(hostile::applied(applied)));
+                drop(answer.send(hostile::applied(&applied)));
             }
         }
         ToDaemon::Sessions(open) => {

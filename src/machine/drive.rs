@@ -26,6 +26,9 @@ const RECONNECT_FIRST_MS: u64 = 20;
 /// The longest wait after the agent could not be reached.
 const RECONNECT_MAX_MS: u64 = 2_000;
 
+/// The login user of a machine that declares none.
+const LOGIN_USER: &str = "dev";
+
 /// What the member actor should do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
@@ -234,6 +237,9 @@ impl Drive {
                     self.applying = None;
                 }
                 self.built |= applied.keys.is_ok() && applied.setup.is_ok();
+                if applied.setup.is_ok() {
+                    self.note_login_user();
+                }
                 self.applied = Some(applied);
                 self.judge_build();
             }
@@ -354,6 +360,13 @@ impl Drive {
                 }
                 self.last_error = why;
             }
+        }
+    }
+
+    /// On a new machine the agent introduces itself before there is a login user.
+    fn note_login_user(&mut self) {
+        if let (Some(agent), Some(want)) = (&mut self.agent, &self.want) {
+            agent.login_user = want.setup.identity.user.clone().unwrap_or_else(|| LOGIN_USER.into());
         }
     }
 

@@ -45,13 +45,14 @@ fn unescape(value: &str) -> String {
     let mut characters = value.chars();
     let mut text = String::with_capacity(value.len());
     while let Some(character) = characters.next() {
-        text.push(if character != '\\' {
-            character
-        } else if let Some(escaped) = characters.next().filter(|escaped| *escaped != 'n') {
-            escaped
-        } else {
-            '\n'
+        text.push(match (character, characters.as_str().chars().next()) {
+            ('\\', Some('n')) => '\n',
+            ('\\', Some(other)) => other,
+            (plain, _) => plain,
         });
+        if character == '\\' {
+            characters.next();
+        }
     }
     text
 }

@@ -1,7 +1,7 @@
 //! Step `sudo`: whether the login user may become root.
 //!
 //! This is a convenience for people, not the wall: a member without sudo is made with
-//! no_new_privs by its provider, which nothing inside can undo.
+//! `no_new_privs` by its provider, which nothing inside can undo.
 
 use std::io;
 

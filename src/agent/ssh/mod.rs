@@ -32,11 +32,11 @@ use valve::{Gate, Valve};
 const CONNECTIONS_MAX: usize = 256;
 const STRANGERS_MAX: usize = 16;
 /// How long a connection may take to log in.
-const LOGIN_MAX: Duration = Duration::from_secs(60);
+const LOGIN_MAX: Duration = Duration::from_mins(1);
 /// Refused keys before a connection is closed. People's agents offer many.
 const REFUSALS_MAX: usize = 20;
 /// A client that answers none of three questions, a minute apart, is gone.
-const KEEPALIVE: Duration = Duration::from_secs(60);
+const KEEPALIVE: Duration = Duration::from_mins(1);
 const KEEPALIVES_MAX: usize = 3;
 const PACKET_BYTES_MAX: u32 = 32 << 10;
 /// How long to wait when a connection cannot be accepted (no descriptors are left).

@@ -38,6 +38,8 @@ const TRICKLE_PAUSE: Duration = Duration::from_millis(20);
 const HIGH_BYTES: usize = 512 << 10;
 const LOW_BYTES: usize = 128 << 10;
 const INPUT_BYTES_MAX: usize = 64 << 20;
+/// What is read ahead at most: all that one flooding channel's window allows, and some more.
+const AHEAD_BYTES_MAX: usize = 2 << 20;
 /// Small packets are put together up to this size.
 const CHUNK_BYTES: usize = 32 << 10;
 
@@ -81,9 +83,13 @@ struct Held {
 pub(super) struct Overflow;
 
 /// A connection's transport, with pauses, and a deadline until the client has logged in.
+///
+/// russh does not read while it waits to write. A client that does the same would wait with us
+/// for ever, each for the other to read; so while a write waits, the gate reads ahead.
 #[derive(Debug)]
 pub(super) struct Gate<S> {
     stream: S,
+    ahead: VecDeque<u8>,
     valve: Arc<Valve>,
     timer: Pin<Box<Sleep>>,
 }
@@ -208,7 +214,7 @@ impl Drop for Input {
 
 impl<S> Gate<S> {
     pub(super) fn new(stream: S, valve: Arc<Valve>) -> Self {
-        Self { stream, valve, timer: Box::pin(tokio::time::sleep(Duration::ZERO)) }
+        Self { stream, ahead: VecDeque::new(), valve, timer: Box::pin(tokio::time::sleep(Duration::ZERO)) }
     }
 
     /// Ready when reading may go on; an error when the time to log in is over.
@@ -239,6 +245,20 @@ impl<S> Gate<S> {
     }
 }
 
+impl<S: AsyncRead + Unpin> Gate<S> {
+    /// Takes in what has arrived. An end or an error is left for the next read to see.
+    fn read_ahead(&mut self, context: &mut Context<'_>) {
+        let mut bytes = [0; 16 << 10];
+        while self.ahead.len() < AHEAD_BYTES_MAX {
+            let mut buffer = ReadBuf::new(&mut bytes);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => self.ahead.extend(buffer.filled()),
+                Poll::Ready(_) | Poll::Pending => return,
+            }
+        }
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Gate<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -246,17 +266,29 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gate<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         ready!(self.poll_open(context))?;
+        let count = self.ahead.len().min(buffer.remaining());
+        if count > 0 {
+            buffer.put_slice(&self.ahead.drain(..count).collect::<Vec<u8>>());
+            if self.ahead.is_empty() {
+                self.ahead = VecDeque::new();
+            }
+            return Poll::Ready(Ok(()));
+        }
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Gate<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Gate<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if written.is_pending() {
+            self.read_ahead(context);
+        }
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -270,11 +302,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gate<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
-    const HOUR: Duration = Duration::from_secs(3600);
+    const HOUR: Duration = Duration::from_hours(1);
 
     #[tokio::test]
     async fn input_comes_out_as_it_went_in_and_then_ends() {
@@ -328,6 +360,25 @@ mod tests {
         assert!(glance(&mut gate).is_pending());
         input.next().await.expect("something");
         assert!(glance(&mut gate).is_ready());
+    }
+
+    #[tokio::test]
+    async fn two_sides_that_both_write_first_do_not_wait_for_each_other_for_ever() {
+        const BYTES: usize = 1 << 20;
+        let (mut client, stream) = tokio::io::duplex(64);
+        let mut gate = Gate::new(stream, Arc::new(Valve::new(HOUR)));
+        let both_ways = |fill: u8| (vec![fill; BYTES], vec![0; BYTES]);
+        let ((ours, mut got), (theirs, mut client_got)) = (both_ways(1), both_ways(2));
+        let serving = async {
+            gate.write_all(&ours).await?;
+            gate.read_exact(&mut got).await
+        };
+        let asking = async {
+            client.write_all(&theirs).await?;
+            client.read_exact(&mut client_got).await
+        };
+        tokio::try_join!(serving, asking).expect("both went through");
+        assert!(got == theirs && client_got == ours);
     }
 
     #[tokio::test]

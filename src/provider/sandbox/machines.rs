@@ -87,7 +87,8 @@ impl Machines {
         let settings = limits::read(&spec.provider_config, "spec.providerConfig")
             .map_err(|errors| ProviderError::Refused(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
         let name = self.images.resolve(spec.image.as_ref()).map_err(|error| ProviderError::Refused(error.to_string()))?;
-        let image = self.images.generation(&name).map_err(|error| ProviderError::Failed(error.to_string()))?;
+        // No fault of the template: the host's disk, or the image's source.
+        let image = self.images.generation(&name).map_err(|error| ProviderError::Unavailable(error.to_string()))?;
         let first_id = self.ranges.take().ok_or_else(|| {
             ProviderError::NoRoom("every range of user ids is taken: delete machines, or lower sandbox.first_id".into())
         })?;

@@ -1,7 +1,7 @@
 //! Whether this host can make machines at all: found out by making one.
 
 use std::fs;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
@@ -46,7 +46,8 @@ fn try_in(launcher: &LauncherHandle, dir: &Path) -> Result<(), Obstacle> {
     for name in ["lower", "upper", "work"] {
         fs::create_dir_all(dir.join(name)).map_err(cannot)?;
     }
-    let listener = UnixListener::bind(dir.join("s")).or_else(|_| UnixListener::bind(std::env::temp_dir().join(format!("rl-trial-{}", std::process::id()))));
+    std::os::unix::fs::chown(dir.join("upper"), Some(TRIAL_FIRST_ID), Some(TRIAL_FIRST_ID)).map_err(cannot)?;
+    let listener = fs::File::open(dir).and_then(|dir| UnixListener::bind(format!("/proc/self/fd/{}/s", dir.as_raw_fd())));
     let listener = listener.map_err(cannot)?;
     let lock = fs::File::create(dir.join("lock")).map_err(cannot)?;
     let tick = clock::tick();

@@ -42,12 +42,15 @@ pub fn take(host: &Path, includes: &[PathBuf], root: &Path) -> Result<(), ImageE
     build().map_err(|error: io::Error| ImageError::Unusable { name: HOST.into(), why: error.to_string() })
 }
 
-/// On a merged system /bin and its like are links.
+/// On a merged system /bin and its like are links, whose targets must be there before anything is
+/// put through them.
 fn top_level(host: &Path, tree: &mut Tree) -> io::Result<()> {
     for name in ROOTS {
-        let source = host.join(name);
-        if source.is_symlink() {
-            tree.take(&source, &Path::new("/").join(name))?;
+        if let Ok(target) = fs::read_link(host.join(name)) {
+            // Relative, so that it leads into the tree while that is being filled.
+            let target = target.strip_prefix("/").unwrap_or(&target).to_owned();
+            tree.take(&host.join(&target), &Path::new("/").join(&target))?;
+            tree.link(&format!("/{name}"), &target.display().to_string())?;
         }
     }
     Ok(())

@@ -44,7 +44,7 @@ impl Tree {
     fn taking(root: &Path, taking: Taking) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(root)?;
         fs::set_permissions(root, fs::Permissions::from_mode(0o755))?;
-        Ok(Self { root: root.to_owned(), made: HashSet::new(), links: true, taking, files: 0, left_out: 0 })
+        Ok(Self { root: root.canonicalize()?, made: HashSet::new(), links: true, taking, files: 0, left_out: 0 })
     }
 
     /// Where `path` (from the root of the tree) is on this host.
@@ -69,11 +69,14 @@ impl Tree {
         if found.is_dir() {
             return self.directory(path, &found);
         }
+        if !self.leads_inside(path)? {
+            self.left_out += 1;
+            return Ok(());
+        }
         if self.has(path) {
             return Ok(());
         }
         if found.is_symlink() {
-            self.parents(path)?;
             return symlink(fs::read_link(source)?, self.at(path));
         }
         let secret = self.taking == Taking::Public && found.mode() & 0o004 == 0;
@@ -81,7 +84,6 @@ impl Tree {
             self.left_out += 1;
             return Ok(());
         }
-        self.parents(path)?;
         self.files += 1;
         self.file(source, path, &found)
     }
@@ -142,7 +144,10 @@ impl Tree {
         if self.made.contains(path) {
             return Ok(());
         }
-        self.parents(path)?;
+        if !self.leads_inside(path)? {
+            self.left_out += 1;
+            return Ok(());
+        }
         let place = self.at(path);
         match fs::create_dir(&place) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -154,6 +159,25 @@ impl Tree {
         fs::set_permissions(&place, fs::Permissions::from_mode(found.mode() & 0o7777))?;
         self.made.insert(path.to_owned());
         Ok(())
+    }
+
+    /// Makes the directory that `path` is in, and tells whether it is in the tree: a link to a
+    /// directory, which one package may bring and another may list files below, could lead out.
+    fn leads_inside(&mut self, path: &Path) -> io::Result<bool> {
+        let Some(parent) = path.parent() else { return Ok(true) };
+        if self.made.contains(parent) {
+            return Ok(true);
+        }
+        let existing = parent.ancestors().find(|ancestor| self.at(ancestor).symlink_metadata().is_ok());
+        let inside = match self.at(existing.unwrap_or(Path::new("/"))).canonicalize() {
+            Ok(place) => place.starts_with(&self.root),
+            // A link that leads nowhere, inside or out.
+            Err(_) => false,
+        };
+        if inside {
+            self.parents(path)?;
+        }
+        Ok(inside)
     }
 
     fn parents(&mut self, path: &Path) -> io::Result<()> {
