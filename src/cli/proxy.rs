@@ -1,7 +1,7 @@
 //! `rl proxy`: stdin and stdout become a stream to a member's SSH server.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -14,6 +14,9 @@ use super::kinds;
 use super::session::Session;
 use super::ssh;
 use crate::client::Target;
+
+/// A pipe holds so much, and a socket about three times that.
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Where to.
 #[derive(Debug, Args)]
@@ -43,28 +46,40 @@ pub async fn run(session: &Session, args: ProxyArgs) -> anyhow::Result<Exit> {
     Ok(Exit::DONE)
 }
 
-/// Copies both ways, blocking, a thread each: between a pipe and a socket the kernel then moves
-/// the bytes by itself (`splice`), and nothing is scheduled per packet.
+/// Copies both ways, blocking, a thread each: nothing is scheduled per packet.
 fn carry(stream: &UnixStream, first: &[u8], mut input: File, mut output: File) -> io::Result<()> {
     output.write_all(first)?;
     let mut sending = stream.try_clone()?;
     thread::spawn(move || {
         // A stream that broke ends the other direction too, which is the one that reports it.
-        let _ = io::copy(&mut input, &mut sending);
+        let _ = pump(&mut input, &mut sending);
         let _ = sending.shutdown(Shutdown::Write);
     });
-    match io::copy(&mut &*stream, &mut output) {
-        Ok(_) => Ok(()),
+    match pump(&mut &*stream, &mut output) {
+        Ok(()) => Ok(()),
         // Whoever asked has gone: so are we.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(error),
     }
 }
 
+/// Read and write, and never `io::copy`: between a socket and a pipe that splices, and a splice
+/// that waits for the socket keeps the pipe locked, so that whoever reads it (ssh) waits for ever
+/// for what is in it already.
+fn pump(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => to.write_all(&buffer[..read])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
     use super::*;
 
     #[test]
