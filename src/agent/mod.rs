@@ -37,6 +37,7 @@ use std::os::fd::RawFd;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 
+use crate::sys::namespaces::block_no_signals;
 use crate::sys::session;
 use place::Place;
 
@@ -50,6 +51,8 @@ const IMAGE: &str = "RINGLEADER_IMAGE";
 /// home. Logs go to standard error.
 pub fn main(control_fd: RawFd, ssh_fd: RawFd) -> io::Result<()> {
     start_log();
+    // Init reads its signals from a descriptor, and this process inherits their blocking.
+    block_no_signals()?;
     let control = session::inherited_listener(control_fd)?;
     let ssh = session::inherited_listener(ssh_fd)?;
     session::keep_descriptors_from_children()?;

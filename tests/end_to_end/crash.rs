@@ -10,12 +10,22 @@ fn a_lease_works_on_after_the_daemon_was_killed() {
     let mut daemon = Daemon::with_pool();
     let member = daemon.lease("my-build");
     daemon.ok(&["shell", &member, "--", "echo mine > note"]);
-    let boot = daemon.ok(&["shell", &member, "--", "cat /proc/sys/kernel/random/boot_id; cut -d' ' -f22 /proc/1/stat"]);
+    let boot = daemon.ok(&[
+        "shell",
+        &member,
+        "--",
+        "cat /proc/sys/kernel/random/boot_id; cut -d' ' -f22 /proc/1/stat",
+    ]);
     daemon.kill();
     daemon.run();
     assert_eq!(daemon.value("workstationpoollease", "my-build", "{.status.workstationName}"), member);
     assert_eq!(daemon.ok(&["shell", &member, "--", "cat note"]).trim(), "mine");
-    let now = daemon.ok(&["shell", &member, "--", "cat /proc/sys/kernel/random/boot_id; cut -d' ' -f22 /proc/1/stat"]);
+    let now = daemon.ok(&[
+        "shell",
+        &member,
+        "--",
+        "cat /proc/sys/kernel/random/boot_id; cut -d' ' -f22 /proc/1/stat",
+    ]);
     assert_eq!(now, boot, "the machine ran on");
     daemon.ok(&["workstationpoollease", "release", "my-build"]);
     daemon.until("the member is gone", || !daemon.names("workstation").contains(&member));
@@ -59,8 +69,10 @@ fn killed_at_any_moment_it_neither_loses_nor_doubles_nor_leaks() {
     for name in &held {
         daemon.ok(&["wait", "workstationpoollease", name, "--timeout", "90s"]);
     }
-    let members: Vec<String> =
-        held.iter().map(|name| daemon.value("workstationpoollease", name, "{.status.workstationName}")).collect();
+    let members: Vec<String> = held
+        .iter()
+        .map(|name| daemon.value("workstationpoollease", name, "{.status.workstationName}"))
+        .collect();
     let different: BTreeSet<&String> = members.iter().collect();
     assert_eq!(different.len(), members.len(), "a member is lent twice: {members:?}");
     daemon.clear();
@@ -93,10 +105,18 @@ fn a_machine_killed_from_outside_is_noticed_at_once_and_started_again() {
 fn init_of(daemon: &Daemon, member: &str) -> rustix::process::Pid {
     let namespace = daemon.ok(&["shell", member, "--", "sudo readlink /proc/1/ns/pid"]);
     for entry in std::fs::read_dir("/proc").expect("proc").flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
         let status = std::fs::read_to_string(entry.path().join("status")).unwrap_or_default();
-        let is_first = status.lines().any(|line| line.starts_with("NSpid:") && line.split_whitespace().last() == Some("1") && line.split_whitespace().count() > 2);
-        let link = std::fs::read_link(entry.path().join("ns/pid")).map(|link| link.display().to_string()).unwrap_or_default();
+        let is_first = status.lines().any(|line| {
+            line.starts_with("NSpid:")
+                && line.split_whitespace().last() == Some("1")
+                && line.split_whitespace().count() > 2
+        });
+        let link = std::fs::read_link(entry.path().join("ns/pid"))
+            .map(|link| link.display().to_string())
+            .unwrap_or_default();
         if is_first && link == namespace.trim() {
             return rustix::process::Pid::from_raw(pid).expect("a pid");
         }

@@ -120,7 +120,16 @@ impl Daemon {
 
     /// A lease that is Ready, and its member.
     pub fn lease(&self, name: &str) -> String {
-        let line = self.ok(&["workstationpool", "lease", "agents-linux", "--name", name, "--wait", "--timeout", "90s"]);
+        let line = self.ok(&[
+            "workstationpool",
+            "lease",
+            "agents-linux",
+            "--name",
+            name,
+            "--wait",
+            "--timeout",
+            "90s",
+        ]);
         let start = format!("workstationpoollease/{name} Ready on ");
         line.trim().strip_prefix(&start).unwrap_or_else(|| panic!("an unexpected line: {line}")).to_owned()
     }
@@ -157,7 +166,11 @@ impl Daemon {
     pub fn until(&self, what: &str, mut condition: impl FnMut() -> bool) {
         let deadline = Instant::now() + DEADLINE;
         while !condition() {
-            assert!(Instant::now() < deadline, "waited in vain until {what}; the daemon's log ends:\n{}", self.log_tail());
+            assert!(
+                Instant::now() < deadline,
+                "waited in vain until {what}; the daemon's log ends:\n{}",
+                self.log_tail()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -226,7 +239,9 @@ impl Drop for Daemon {
                 self.rl(&["delete", station, "-y"]);
             }
             let deadline = Instant::now() + Duration::from_secs(20);
-            while Instant::now() < deadline && !self.rl(&["get", "workstation", "-o", "name"]).stdout.is_empty() {
+            while Instant::now() < deadline
+                && !self.rl(&["get", "workstation", "-o", "name"]).stdout.is_empty()
+            {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }

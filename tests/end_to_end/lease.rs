@@ -43,8 +43,12 @@ fn a_shell_passes_exit_codes_input_output_and_errors_apart() {
     assert_eq!(text(&output.stdout), "out\n");
     assert!(text(&output.stderr).ends_with("err\n"), "{}", text(&output.stderr));
 
-    let mut copying =
-        daemon.command(&["shell", "job", "--", "wc -c"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+    let mut copying = daemon
+        .command(&["shell", "job", "--", "wc -c"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
     copying.stdin.take().expect("piped").write_all(&vec![b'x'; 5_000_000]).expect("taken");
     let output = copying.wait_with_output().expect("ends");
     assert_eq!(text(&output.stdout).trim(), "5000000", "a lease's name is as good as its member's");
@@ -91,7 +95,10 @@ fn the_login_user_becomes_root_inside_and_nobody_outside() {
 fn a_released_key_opens_no_new_login() {
     let daemon = Daemon::with_pool();
     let key = daemon.path("other");
-    let made = std::process::Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status();
+    let made = std::process::Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(&key)
+        .status();
     assert!(made.expect("ssh-keygen is there").success());
     let public = format!("{}.pub", key.display());
     daemon.ok(&["workstationpool", "lease", "agents-linux", "--name", "job", "--key", &public, "--wait"]);
@@ -120,7 +127,8 @@ fn stopping_keeps_the_disk_and_starting_boots_it() {
     daemon.ok(&["apply", "-f", &manifest]);
     daemon.ok(&["wait", "workstation", "hello", "--timeout", "90s"]);
     daemon.ok(&["shell", "hello", "--", "echo kept > note; uname -n"]);
-    std::fs::write(daemon.path("hello.yaml"), text.replace("spec: {}", "spec: {stopped: true}")).expect("written");
+    std::fs::write(daemon.path("hello.yaml"), text.replace("spec: {}", "spec: {stopped: true}"))
+        .expect("written");
     daemon.ok(&["apply", "-f", &manifest]);
     daemon.ok(&["wait", "workstation", "hello", "--for", "Stopped", "--timeout", "90s"]);
     std::fs::write(daemon.path("hello.yaml"), text).expect("written");

@@ -29,7 +29,10 @@ fn twenty_leases_in_parallel_on_a_pool_of_eight_are_each_served_once() {
                     let member = daemon.lease(&name);
                     let host = daemon.ok(&["shell", &member, "--", "hostname"]);
                     assert_eq!(host.trim(), member);
-                    let most: u32 = daemon.value("workstationpool", "agents-linux", "{.status.capacity.members}").parse().expect("a number");
+                    let most: u32 = daemon
+                        .value("workstationpool", "agents-linux", "{.status.capacity.members}")
+                        .parse()
+                        .expect("a number");
                     assert!(most <= 8, "{most} members in a pool of eight");
                     daemon.ok(&["workstationpoollease", "release", &name]);
                     member

@@ -42,12 +42,22 @@ fn machines() -> Check {
         Ok(launcher) => probe::try_a_machine(&launcher, &scratch),
         Err(error) => {
             let cure = "look whether /proc is mounted".to_owned();
-            return Check { name, state: State::Missing, message: format!("the launcher does not start: {error}"), cure: Some(cure) };
+            return Check {
+                name,
+                state: State::Missing,
+                message: format!("the launcher does not start: {error}"),
+                cure: Some(cure),
+            };
         }
     };
     match tried {
-        Ok(()) => good(name, "one was made and ended (user, mount, pid, network namespaces; idmapped overlay)".into()),
-        Err(obstacle) => Check { name, state: State::Missing, message: obstacle.what, cure: Some(obstacle.cure) },
+        Ok(()) => good(
+            name,
+            "one was made and ended (user, mount, pid, network namespaces; idmapped overlay)".into(),
+        ),
+        Err(obstacle) => {
+            Check { name, state: State::Missing, message: obstacle.what, cure: Some(obstacle.cure) }
+        }
     }
 }
 
@@ -55,12 +65,20 @@ fn limits() -> Check {
     let name = "limits";
     let found = Cgroups::discover(Ulid::nil(), None).map(|cgroups| cgroups.controllers());
     match found {
-        Ok(controllers) if controllers.len() == 3 => good(name, "memory, cpus and pids can be limited".into()),
+        Ok(controllers) if controllers.len() == 3 => {
+            good(name, "memory, cpus and pids can be limited".into())
+        }
         Ok(controllers) => Check {
             name,
             state: State::Limited,
-            message: format!("cgroups keep only: {}", if controllers.is_empty() { "nothing".into() } else { controllers.join(", ") }),
-            cure: Some("boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1), or mount the missing controllers".into()),
+            message: format!(
+                "cgroups keep only: {}",
+                if controllers.is_empty() { "nothing".into() } else { controllers.join(", ") }
+            ),
+            cure: Some(
+                "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1), or mount the missing controllers"
+                    .into(),
+            ),
         },
         Err(error) => Check {
             name,
@@ -80,14 +98,20 @@ fn host_image() -> Check {
         name,
         state: State::Limited,
         message: "this host has no dpkg, so it cannot serve as an image itself".into(),
-        cure: Some("name a root file system in daemon.toml: [images.named] debian13 = \"/path\", and images.default".into()),
+        cure: Some(
+            "name a root file system in daemon.toml: [images.named] debian13 = \"/path\", and images.default"
+                .into(),
+        ),
     }
 }
 
 fn disk() -> Check {
     const WANTED_BYTES: u64 = 4 << 30;
     let name = "disk";
-    let place = ["/var/lib/ringleader", "/var/lib"].into_iter().find(|place| fs::metadata(place).is_ok()).unwrap_or("/");
+    let place = ["/var/lib/ringleader", "/var/lib"]
+        .into_iter()
+        .find(|place| fs::metadata(place).is_ok())
+        .unwrap_or("/");
     match rustix::fs::statvfs(place) {
         Ok(room) if room.f_bavail * room.f_frsize >= WANTED_BYTES => {
             good(name, format!("{} GiB are free below {place}", (room.f_bavail * room.f_frsize) >> 30))

@@ -65,7 +65,8 @@ impl Machines {
         let ranges = Ranges::new(options.id_base, options.instance);
         let machines = Self { options, launcher, cgroups, ranges, images };
         for id in machines.list()? {
-            if let Ok(Some(found)) = record::read::<MachineRecord>(&machines.directory(id).join(MACHINE_FILE)) {
+            if let Ok(Some(found)) = record::read::<MachineRecord>(&machines.directory(id).join(MACHINE_FILE))
+            {
                 machines.ranges.occupy(found.first_id);
             }
         }
@@ -84,13 +85,20 @@ impl Machines {
         if record::read::<MachineRecord>(&locked.dir.join(MACHINE_FILE)).is_ok_and(|found| found.is_some()) {
             return self.boot_unless_running(id, &locked);
         }
-        let settings = limits::read(&spec.provider_config, "spec.providerConfig")
-            .map_err(|errors| ProviderError::Refused(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-        let name = self.images.resolve(spec.image.as_ref()).map_err(|error| ProviderError::Refused(error.to_string()))?;
+        let settings = limits::read(&spec.provider_config, "spec.providerConfig").map_err(|errors| {
+            ProviderError::Refused(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        })?;
+        let name = self
+            .images
+            .resolve(spec.image.as_ref())
+            .map_err(|error| ProviderError::Refused(error.to_string()))?;
         // No fault of the template: the host's disk, or the image's source.
-        let image = self.images.generation(&name).map_err(|error| ProviderError::Unavailable(error.to_string()))?;
+        let image =
+            self.images.generation(&name).map_err(|error| ProviderError::Unavailable(error.to_string()))?;
         let first_id = self.ranges.take().ok_or_else(|| {
-            ProviderError::NoRoom("every range of user ids is taken: delete machines, or lower sandbox.first_id".into())
+            ProviderError::NoRoom(
+                "every range of user ids is taken: delete machines, or lower sandbox.first_id".into(),
+            )
         })?;
         let machine = MachineRecord {
             version: record::VERSION,
@@ -118,7 +126,8 @@ impl Machines {
         let Some(locked) = self.lock_existing(id).map_err(|error| broken("lock the machine", &error))? else {
             return Ok(());
         };
-        self.end(&locked, self.options.stop_grace + INIT_MARGIN).map_err(|error| broken("stop the machine", &error))
+        self.end(&locked, self.options.stop_grace + INIT_MARGIN)
+            .map_err(|error| broken("stop the machine", &error))
     }
 
     /// Removes the machine and all it used.
@@ -129,7 +138,8 @@ impl Machines {
         self.end(&locked, Duration::ZERO).map_err(|error| broken("end the machine", &error))?;
         let machine = record::read::<MachineRecord>(&locked.dir.join(MACHINE_FILE)).ok().flatten();
         let trash = self.options.data_dir.join("trash").join(format!("{id}-{}", clock::monotonic_ms()));
-        fs::rename(&locked.dir, &trash).map_err(|error| broken("set the machine aside for removal", &error))?;
+        fs::rename(&locked.dir, &trash)
+            .map_err(|error| broken("set the machine aside for removal", &error))?;
         if let Some(machine) = machine {
             self.ranges.release(machine.first_id);
         }
@@ -154,11 +164,13 @@ impl Machines {
         if !dir.join("upper").is_dir() || !dir.join("work").is_dir() {
             return Ok(broken_machine("its disk was not made to the end".into()));
         }
-        let boot = record::read::<BootRecord>(&dir.join(BOOT_FILE)).map_err(|error| broken("read the boot record", &error))?;
+        let boot = record::read::<BootRecord>(&dir.join(BOOT_FILE))
+            .map_err(|error| broken("read the boot record", &error))?;
         match boot {
             None => Ok(Inspection::Stopped { image: machine.image }),
             Some(BootRecord { boot_id, started_at, init: Some(init), .. })
-                if is_alive(&init).map_err(|error| broken("look for the machine's first process", &error))? =>
+                if is_alive(&init)
+                    .map_err(|error| broken("look for the machine's first process", &error))? =>
             {
                 Ok(Inspection::Running { boot_id, started_at, image: machine.image })
             }
@@ -197,13 +209,18 @@ impl Machines {
     fn clear_up(&self, id: Ulid, image: String) -> Result<Inspection, ProviderError> {
         // A worker of the launcher may still be at it; its lock says so.
         if let Some(locked) = self.lock_existing(id).map_err(|error| broken("lock the machine", &error))? {
-            self.end(&locked, Duration::ZERO).map_err(|error| broken("clear up after the machine", &error))?;
+            self.end(&locked, Duration::ZERO)
+                .map_err(|error| broken("clear up after the machine", &error))?;
         }
         Ok(Inspection::Stopped { image })
     }
 
     fn boot_unless_running(&self, id: Ulid, locked: &Locked) -> Result<(), ProviderError> {
-        if self.first_process(id).map_err(|error| broken("look for the machine's first process", &error))?.is_some() {
+        if self
+            .first_process(id)
+            .map_err(|error| broken("look for the machine's first process", &error))?
+            .is_some()
+        {
             return Ok(());
         }
         self.end(locked, Duration::ZERO).map_err(|error| broken("clear up after the last boot", &error))?;
@@ -216,7 +233,12 @@ impl Machines {
         self.boot(locked, &machine, &image)
     }
 
-    fn boot(&self, locked: &Locked, machine: &MachineRecord, image: &Generation) -> Result<(), ProviderError> {
+    fn boot(
+        &self,
+        locked: &Locked,
+        machine: &MachineRecord,
+        image: &Generation,
+    ) -> Result<(), ProviderError> {
         let tick = clock::tick();
         let groups = self.cgroups.plan(machine.id, &machine.limits);
         let boot = BootRecord {
@@ -228,7 +250,8 @@ impl Machines {
         // Before the groups are made: whoever finds this without a process removes them.
         record::write(&locked.dir.join(BOOT_FILE), &boot, Durability::Process)
             .map_err(|error| broken("record the boot", &error))?;
-        let control = listen(&locked.dir, Door::Control).map_err(|error| broken("bind the control socket", &error))?;
+        let control =
+            listen(&locked.dir, Door::Control).map_err(|error| broken("bind the control socket", &error))?;
         let ssh = listen(&locked.dir, Door::Ssh).map_err(|error| broken("bind the SSH socket", &error))?;
         let order = BootOrder {
             machine_dir: locked.dir.clone(),

@@ -148,7 +148,9 @@ impl Provider for Sandbox {
         let first = self.machines.first_process(id);
         Box::pin(async move {
             match first {
-                Ok(Some(first)) => end_of(first).await.map_err(|error| ProviderError::Failed(error.to_string())),
+                Ok(Some(first)) => {
+                    end_of(first).await.map_err(|error| ProviderError::Failed(error.to_string()))
+                }
                 Ok(None) => Ok(()),
                 Err(error) => Err(ProviderError::Failed(error.to_string())),
             }

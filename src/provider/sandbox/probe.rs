@@ -41,13 +41,18 @@ pub fn try_a_machine(launcher: &LauncherHandle, data_dir: &Path) -> Result<(), O
 
 fn try_in(launcher: &LauncherHandle, dir: &Path) -> Result<(), Obstacle> {
     let cannot = |error: std::io::Error| {
-        obstacle(&format!("{} cannot be written: {error}", dir.display()), "give the daemon a data directory it can write")
+        obstacle(
+            &format!("{} cannot be written: {error}", dir.display()),
+            "give the daemon a data directory it can write",
+        )
     };
     for name in ["lower", "upper", "work"] {
         fs::create_dir_all(dir.join(name)).map_err(cannot)?;
     }
-    std::os::unix::fs::chown(dir.join("upper"), Some(TRIAL_FIRST_ID), Some(TRIAL_FIRST_ID)).map_err(cannot)?;
-    let listener = fs::File::open(dir).and_then(|dir| UnixListener::bind(format!("/proc/self/fd/{}/s", dir.as_raw_fd())));
+    std::os::unix::fs::chown(dir.join("upper"), Some(TRIAL_FIRST_ID), Some(TRIAL_FIRST_ID))
+        .map_err(cannot)?;
+    let listener = fs::File::open(dir)
+        .and_then(|dir| UnixListener::bind(format!("/proc/self/fd/{}/s", dir.as_raw_fd())));
     let listener = listener.map_err(cannot)?;
     let lock = fs::File::create(dir.join("lock")).map_err(cannot)?;
     let tick = clock::tick();
@@ -71,7 +76,9 @@ fn try_in(launcher: &LauncherHandle, dir: &Path) -> Result<(), Obstacle> {
     match launcher.boot(order, &[listener.as_fd(), listener.as_fd(), lock.as_fd()], LIMIT) {
         Ok(_) => Ok(()),
         Err(LaunchError::Machine(failure)) => Err(obstacle(&failure.to_string(), cure(&failure.step))),
-        Err(error) => Err(obstacle(&error.to_string(), "look into the daemon's log for what the launcher said")),
+        Err(error) => {
+            Err(obstacle(&error.to_string(), "look into the daemon's log for what the launcher said"))
+        }
     }
 }
 

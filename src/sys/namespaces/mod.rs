@@ -13,4 +13,4 @@ pub use confine::{enter_cgroup_namespace, enter_mount_namespace, join_new_sessio
 pub use descriptors::{adopt, close_on_exec_from, place_at};
 pub use mounts::{Access, clone_mount, map_ids, set_access};
 pub use processes::{Cloned, Namespaces, clone_into, execute, fork};
-pub use signals::Signals;
+pub use signals::{Signals, block_no_signals};

@@ -84,6 +84,21 @@ impl Signals {
     }
 }
 
+/// Blocks no signal any more. A program that was started by one that reads its signals from a
+/// descriptor inherits their blocking, and would pass it on to everything it starts.
+///
+/// # Errors
+/// Never in practice.
+pub fn block_no_signals() -> io::Result<()> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initializes the set that sigprocmask reads.
+    let result = unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut())
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()

@@ -36,7 +36,9 @@ fn package_defaults(host: &Path, tree: &mut Tree) -> io::Result<()> {
     let status = fs::read_to_string(host.join("var/lib/dpkg/status"))?;
     for line in status.lines() {
         // Within `Conffiles:`, one ` /etc/name checksum [obsolete]` a line.
-        let Some((path, rest)) = line.strip_prefix(" /etc/").and_then(|line| line.split_once(' ')) else { continue };
+        let Some((path, rest)) = line.strip_prefix(" /etc/").and_then(|line| line.split_once(' ')) else {
+            continue;
+        };
         let checksum = rest.split(' ').next().unwrap_or_default();
         let source = host.join("etc").join(path);
         let Ok(found) = source.symlink_metadata() else { continue };
@@ -125,7 +127,8 @@ fn base(host: &Path, tree: &mut Tree) -> io::Result<()> {
         "passwd: files\ngroup: files\nshadow: files\ngshadow: files\n\nhosts: files dns\nnetworks: files\n\n\
          protocols: db files\nservices: db files\nethers: db files\nrpc: db files\n\nnetgroup: nis\n",
     )?;
-    let shells = ["/bin/sh", "/bin/bash", "/usr/bin/bash", "/bin/dash", "/bin/zsh", "/usr/bin/zsh", "/usr/bin/fish"];
+    let shells =
+        ["/bin/sh", "/bin/bash", "/usr/bin/bash", "/bin/dash", "/bin/zsh", "/usr/bin/zsh", "/usr/bin/fish"];
     let there = shells.iter().filter(|shell| host.join(shell.trim_start_matches('/')).exists());
     tree.write("/etc/shells", 0o644, &there.map(|shell| format!("{shell}\n")).collect::<String>())?;
     if host.join("usr/bin/sudo").is_file() {
@@ -137,7 +140,9 @@ fn base(host: &Path, tree: &mut Tree) -> io::Result<()> {
         )?;
         tree.make("/etc/sudoers.d", 0o750)?;
     }
-    for (default, path) in [("profile", "/etc/profile"), ("dot.bashrc", "/root/.bashrc"), ("dot.profile", "/root/.profile")] {
+    for (default, path) in
+        [("profile", "/etc/profile"), ("dot.bashrc", "/root/.bashrc"), ("dot.profile", "/root/.profile")]
+    {
         let source = host.join("usr/share/base-files").join(default);
         if source.is_file() && !tree.has(Path::new(path)) {
             tree.copy(&source, Path::new(path))?;
@@ -165,11 +170,26 @@ fn pam(tree: &mut Tree) -> io::Result<()> {
         return Ok(());
     }
     for (name, lines) in [
-        ("account", "account [success=1 new_authtok_reqd=done default=ignore] pam_unix.so\naccount requisite pam_deny.so\naccount required pam_permit.so\n"),
-        ("auth", "auth [success=1 default=ignore] pam_unix.so nullok\nauth requisite pam_deny.so\nauth required pam_permit.so\n"),
-        ("password", "password [success=1 default=ignore] pam_unix.so obscure yescrypt\npassword requisite pam_deny.so\npassword required pam_permit.so\n"),
-        ("session", "session [default=1] pam_permit.so\nsession requisite pam_deny.so\nsession required pam_permit.so\nsession required pam_unix.so\n"),
-        ("session-noninteractive", "session [default=1] pam_permit.so\nsession requisite pam_deny.so\nsession required pam_permit.so\nsession required pam_unix.so\n"),
+        (
+            "account",
+            "account [success=1 new_authtok_reqd=done default=ignore] pam_unix.so\naccount requisite pam_deny.so\naccount required pam_permit.so\n",
+        ),
+        (
+            "auth",
+            "auth [success=1 default=ignore] pam_unix.so nullok\nauth requisite pam_deny.so\nauth required pam_permit.so\n",
+        ),
+        (
+            "password",
+            "password [success=1 default=ignore] pam_unix.so obscure yescrypt\npassword requisite pam_deny.so\npassword required pam_permit.so\n",
+        ),
+        (
+            "session",
+            "session [default=1] pam_permit.so\nsession requisite pam_deny.so\nsession required pam_permit.so\nsession required pam_unix.so\n",
+        ),
+        (
+            "session-noninteractive",
+            "session [default=1] pam_permit.so\nsession requisite pam_deny.so\nsession required pam_permit.so\nsession required pam_unix.so\n",
+        ),
     ] {
         tree.write(&format!("/etc/pam.d/common-{name}"), 0o644, lines)?;
     }

@@ -126,7 +126,9 @@ impl Images {
         };
         let fits = |image: &ImageInfo| {
             let same = |asked: &str, has: &str| asked.is_empty() || asked == has;
-            same(&asked.distribution, &image.distribution) && same(&asked.version, &image.version) && same(&asked.os, &image.os)
+            same(&asked.distribution, &image.distribution)
+                && same(&asked.version, &image.version)
+                && same(&asked.os, &image.os)
         };
         // The default one first, where several fit.
         let mut carried = self.list();
@@ -182,8 +184,12 @@ impl Images {
             for generation in old.filter(|generation| !in_use.contains(&generation.id)) {
                 let directory = self.options.dir.join(&generation.id);
                 match fs::remove_dir_all(&directory) {
-                    Ok(()) => tracing::info!(generation = generation.id, "removed an image generation nobody uses"),
-                    Err(error) => tracing::warn!(generation = generation.id, %error, "an unused image generation stays"),
+                    Ok(()) => {
+                        tracing::info!(generation = generation.id, "removed an image generation nobody uses")
+                    }
+                    Err(error) => {
+                        tracing::warn!(generation = generation.id, %error, "an unused image generation stays")
+                    }
                 }
             }
         }
@@ -234,7 +240,9 @@ impl Images {
         let source = self.source(name)?;
         let generations = self.generations(name);
         let release = match generations.last() {
-            Some(current) => Release { distribution: current.distribution.clone(), version: current.version.clone() },
+            Some(current) => {
+                Release { distribution: current.distribution.clone(), version: current.version.clone() }
+            }
             None => Release::of(&source),
         };
         Some(ImageInfo {

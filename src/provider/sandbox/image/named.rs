@@ -35,7 +35,9 @@ fn archive(source: &Path, root: &Path) -> io::Result<()> {
     let read = File::open(source)?.read(&mut start)?;
     let start = &start[..read];
     if start.starts_with(&GZIP) || start.starts_with(&ZSTD) || start.starts_with(&XZ) {
-        return Err(io::Error::other("it is compressed: unpack it to a plain .tar first (gunzip, unzstd, unxz)"));
+        return Err(io::Error::other(
+            "it is compressed: unpack it to a plain .tar first (gunzip, unzstd, unxz)",
+        ));
     }
     std::fs::create_dir_all(root)?;
     let mut archive = tar::Archive::new(BufReader::new(File::open(source)?));
@@ -45,7 +47,8 @@ fn archive(source: &Path, root: &Path) -> io::Result<()> {
     for entry in archive.entries()? {
         let mut entry = entry?;
         let kind = entry.header().entry_type();
-        if kind.is_file() || kind.is_dir() || kind.is_symlink() || kind.is_hard_link() || kind.is_contiguous() {
+        if kind.is_file() || kind.is_dir() || kind.is_symlink() || kind.is_hard_link() || kind.is_contiguous()
+        {
             // Refuses to leave `root`, whatever the names in the archive say.
             entry.unpack_in(root)?;
         }

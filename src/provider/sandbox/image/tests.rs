@@ -3,7 +3,12 @@ use std::os::unix::fs::symlink;
 use super::*;
 
 fn options(dir: &Path) -> ImageOptions {
-    ImageOptions { dir: dir.join("images"), named: BTreeMap::new(), default: HOST.into(), host_includes: Vec::new() }
+    ImageOptions {
+        dir: dir.join("images"),
+        named: BTreeMap::new(),
+        default: HOST.into(),
+        host_includes: Vec::new(),
+    }
 }
 
 /// A root file system of four files.

@@ -44,7 +44,14 @@ impl Tree {
     fn taking(root: &Path, taking: Taking) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(root)?;
         fs::set_permissions(root, fs::Permissions::from_mode(0o755))?;
-        Ok(Self { root: root.canonicalize()?, made: HashSet::new(), links: true, taking, files: 0, left_out: 0 })
+        Ok(Self {
+            root: root.canonicalize()?,
+            made: HashSet::new(),
+            links: true,
+            taking,
+            files: 0,
+            left_out: 0,
+        })
     }
 
     /// Where `path` (from the root of the tree) is on this host.
