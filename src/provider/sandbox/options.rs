@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use ulid::Ulid;
 
+use super::image::ImageOptions;
+
 /// Where sandboxes live and what they are made from.
 #[derive(Clone, Debug)]
 pub struct SandboxOptions {
@@ -19,6 +21,8 @@ pub struct SandboxOptions {
     pub images: BTreeMap<String, PathBuf>,
     /// The image of members that ask for none.
     pub default_image: String,
+    /// Directories such as `/opt` that the image `host` takes along although no package owns them.
+    pub host_includes: Vec<PathBuf>,
     /// First host uid of the ranges that members get, each 65 536 ids long.
     pub id_base: u32,
     /// Where members' cgroups go, relative to the cgroup mount; none: below the daemon's own.
@@ -37,9 +41,19 @@ impl SandboxOptions {
             data_dir,
             images: BTreeMap::new(),
             default_image: "host".into(),
+            host_includes: Vec::new(),
             id_base: 0x1000_0000,
             cgroup_parent: None,
             stop_grace: Duration::from_secs(5),
+        }
+    }
+
+    pub(super) fn image_options(&self) -> ImageOptions {
+        ImageOptions {
+            dir: self.images_dir.clone(),
+            named: self.images.clone(),
+            default: self.default_image.clone(),
+            host_includes: self.host_includes.clone(),
         }
     }
 }

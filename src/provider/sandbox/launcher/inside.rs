@@ -88,7 +88,7 @@ fn become_machine(
         raise_loopback().at("bring up loopback")?;
     }
     confine(order.privileges)?;
-    execute_program(order.program, descriptors, channel)
+    execute_program(order, descriptors, channel)
 }
 
 fn await_go(channel: &OwnedFd) -> Result<Vec<OwnedFd>, Failure> {
@@ -216,11 +216,11 @@ fn confine(privileges: Privileges) -> Result<(), Failure> {
 }
 
 fn execute_program(
-    program: Program,
+    order: &BootOrder,
     descriptors: &Descriptors<'_>,
     channel: &OwnedFd,
 ) -> Result<Infallible, Failure> {
-    let grace = match program {
+    let grace = match order.program {
         Program::Init { grace } => grace,
         Program::Trial => {
             channel::send(channel, &Word::Executing, &[]).at("tell the launcher")?;
@@ -238,6 +238,8 @@ fn execute_program(
         c"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into(),
         c"LANG=C.UTF-8".into(),
         c"HOME=/root".into(),
+        option("RINGLEADER_BOOT_ID", order.record.boot_id)?,
+        option("RINGLEADER_IMAGE", &order.image)?,
     ];
     umask(Mode::from_raw_mode(0o022));
     let program = move_up(descriptors.program).at("keep hold of init's program")?;

@@ -37,6 +37,8 @@ pub struct BootOrder {
     pub machine_dir: PathBuf,
     /// The root of the image generation.
     pub lower: PathBuf,
+    /// The generation's id, which the machine's agent reports.
+    pub image: String,
     /// The host's name for uid and gid 0 of the machine.
     pub first_id: u32,
     pub hostname: String,
