@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -137,7 +138,8 @@ struct Trial {
 
 impl Trial {
     fn run(&self, launcher: &LauncherHandle, options: &SandboxOptions) -> Result<(), Obstacle> {
-        let prepared = self.prepare().map_err(|error| Obstacle {
+        let first_id = options.id_base.max(ranges::IDS_PER_MACHINE);
+        let prepared = self.prepare(first_id).map_err(|error| Obstacle {
             message: format!("cannot write below {}: {error}", options.data_dir.display()),
             cure: "make room there, or set data_dir to another place in daemon.toml".into(),
         })?;
@@ -145,7 +147,7 @@ impl Trial {
             machine_dir: self.machine.clone(),
             lower: self.lower.clone(),
             image: String::new(),
-            first_id: options.id_base.max(ranges::IDS_PER_MACHINE),
+            first_id,
             hostname: "trial".into(),
             network: Network::None,
             privileges: Privileges::NoNew,
@@ -170,11 +172,13 @@ impl Trial {
     #[expect(clippy::type_complexity, reason = "three descriptors, taken apart at once")]
     fn prepare(
         &self,
+        first_id: u32,
     ) -> io::Result<(std::os::unix::net::UnixListener, std::os::unix::net::UnixListener, fs::File)> {
         own_directory(&self.lower)?;
         for part in ["upper", "work", "link"] {
             own_directory(&self.machine.join(part))?;
         }
+        chown(self.machine.join("upper"), Some(first_id), Some(first_id))?;
         let (control, ssh) = sockets::bind(&self.machine.join("link"))?;
         Ok((control, ssh, fs::File::create(self.machine.join("lock"))?))
     }
