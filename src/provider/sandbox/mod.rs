@@ -43,7 +43,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
 use ulid::Ulid;
@@ -53,6 +52,7 @@ pub use options::SandboxOptions;
 use super::{Availability, Call, Door, Inspection, Provider, ProviderError};
 use crate::machine::MachineSpec;
 use crate::object::{FieldError, FieldReason, WorkstationSpec};
+use crate::sys::namespaces::watch;
 use image::{ImageError, Images};
 use launcher::LauncherHandle;
 use machine::State;
@@ -178,7 +178,7 @@ impl Provider for Sandbox {
         Box::pin(async move {
             match state.await? {
                 State::Running { init, .. } => {
-                    let init = AsyncFd::new(init).map_err(failed("watch the machine"))?;
+                    let init = watch(init).map_err(failed("watch the machine"))?;
                     init.readable().await.map_err(failed("watch the machine"))?.retain_ready();
                     Ok(())
                 }

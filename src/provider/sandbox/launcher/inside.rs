@@ -27,7 +27,7 @@ use super::boot::Descriptors;
 use super::channel;
 use super::wire::{At, BootOrder, Failure, Network, Privileges, Program};
 use crate::sys::namespaces::{
-    close_on_exec_from, enter_cgroup_namespace, execute, join_new_session_keyring, place_at, raise_loopback,
+    Signals, close_on_exec_from, enter_cgroup_namespace, execute, join_new_session_keyring, place_at, raise_loopback,
 };
 
 /// What the worker and the machine's first process say to each other.
@@ -244,6 +244,9 @@ fn execute_program(
     umask(Mode::from_raw_mode(0o022));
     let program = move_up(descriptors.program).at("keep hold of init's program")?;
     place_descriptors(descriptors).at("set up the descriptors of init")?;
+    // A stop may come before init is ready to hear it. The kernel drops what a first process does
+    // not handle, unless it is blocked.
+    let _held_back = Signals::block(&[libc::SIGTERM]).at("hold back signals")?;
     channel::send(channel, &Word::Executing, &[]).at("tell the launcher")?;
     Err(execute(program, &arguments, &environment)).at("execute init")
 }
