@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringleader::provider::{Door, Inspection, Provider};
 
-use crate::{House, fresh_id, spec, until};
+use crate::house::{House, fresh_id, spec, until};
 
 #[tokio::test]
 async fn a_machine_boots_and_says_who_it_is() {
@@ -46,7 +46,8 @@ async fn stop_keeps_the_disk_and_start_boots_it() {
     let house = House::new();
     let id = fresh_id();
     house.sandbox.create(id, &spec("keeper")).await.expect("made");
-    let Inspection::Running { boot_id: first, .. } = house.sandbox.inspect(id).await.expect("an answer") else {
+    let Inspection::Running { boot_id: first, .. } = house.sandbox.inspect(id).await.expect("an answer")
+    else {
         panic!("it does not run");
     };
     house.said(id, "echo kept > /root/note; echo gone > /run/note");
@@ -54,7 +55,8 @@ async fn stop_keeps_the_disk_and_start_boots_it() {
     assert!(matches!(house.sandbox.inspect(id).await.expect("an answer"), Inspection::Stopped { .. }));
 
     house.sandbox.start(id).await.expect("started");
-    let Inspection::Running { boot_id: second, .. } = house.sandbox.inspect(id).await.expect("an answer") else {
+    let Inspection::Running { boot_id: second, .. } = house.sandbox.inspect(id).await.expect("an answer")
+    else {
         panic!("it does not run");
     };
     assert_ne!(first, second);

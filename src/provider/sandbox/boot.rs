@@ -9,8 +9,8 @@ use super::cgroups;
 use super::launcher::{BootOrder, Group, Program};
 use super::machine::{Machine, MachineLock};
 use super::record::{BootRecord, MachineRecord};
-use super::workshop::{Workshop, failed, launch_failed};
 use super::sockets;
+use super::workshop::{Workshop, failed, launch_failed};
 use crate::clock;
 use crate::provider::ProviderError;
 
@@ -30,7 +30,8 @@ impl Workshop {
             .images
             .by_id(&record.image)
             .ok_or_else(|| ProviderError::Failed(format!("its image generation {} is gone", record.image)))?;
-        let (control, ssh) = sockets::bind(&machine.link_dir()).map_err(failed("bind the machine's sockets"))?;
+        let (control, ssh) =
+            sockets::bind(&machine.link_dir()).map_err(failed("bind the machine's sockets"))?;
         let groups = self.cgroups.plan(machine.id, &record.limits);
         let order = BootOrder {
             machine_dir: machine.directory.clone(),

@@ -3,19 +3,18 @@
 //! Nothing is concluded from version numbers: a machine is made, up to the last step before its
 //! first program, on the file systems that real ones would use.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::chown;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ulid::Ulid;
 
 use super::cgroups::Cgroups;
-use super::launcher::{
-    self, BootOrder, Failure, LaunchError, LauncherHandle, Network, Privileges, Program,
-};
+use super::launcher::{self, BootOrder, Failure, LaunchError, LauncherHandle, Network, Privileges, Program};
 use super::own_directory;
 use super::record::BootRecord;
 use super::sockets;
@@ -169,18 +168,14 @@ impl Trial {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "three descriptors, taken apart at once")]
-    fn prepare(
-        &self,
-        first_id: u32,
-    ) -> io::Result<(std::os::unix::net::UnixListener, std::os::unix::net::UnixListener, fs::File)> {
+    fn prepare(&self, first_id: u32) -> io::Result<(UnixListener, UnixListener, File)> {
         own_directory(&self.lower)?;
         for part in ["upper", "work", "link"] {
             own_directory(&self.machine.join(part))?;
         }
         chown(self.machine.join("upper"), Some(first_id), Some(first_id))?;
         let (control, ssh) = sockets::bind(&self.machine.join("link"))?;
-        Ok((control, ssh, fs::File::create(self.machine.join("lock"))?))
+        Ok((control, ssh, File::create(self.machine.join("lock"))?))
     }
 
     /// The cure of each step that fails on hosts one meets.

@@ -141,11 +141,14 @@ impl Provider for Sandbox {
     }
 
     fn check(&self, spec: &WorkstationSpec, base: &str) -> Vec<FieldError> {
-        let mut errors = limits::read(&spec.provider_config, &format!("{base}.providerConfig"))
-            .err()
-            .unwrap_or_default();
+        let mut errors =
+            limits::read(&spec.provider_config, &format!("{base}.providerConfig")).err().unwrap_or_default();
         if let Err(error) = self.workshop.images.resolve(spec.image.as_ref()) {
-            errors.push(FieldError::new(format!("{base}.image"), FieldReason::NotSupported, error.to_string()));
+            errors.push(FieldError::new(
+                format!("{base}.image"),
+                FieldReason::NotSupported,
+                error.to_string(),
+            ));
         }
         errors
     }
@@ -172,9 +175,8 @@ impl Provider for Sandbox {
     }
 
     fn ended(&self, id: Ulid) -> Call<'_, ()> {
-        let state = self.act(move |workshop| {
-            workshop.machine(id).state().map_err(failed("look at the machine"))
-        });
+        let state =
+            self.act(move |workshop| workshop.machine(id).state().map_err(failed("look at the machine")));
         Box::pin(async move {
             match state.await? {
                 State::Running { init, .. } => {

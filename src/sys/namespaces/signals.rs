@@ -59,7 +59,8 @@ impl Signals {
         let set = self.set;
         let unblock = move || {
             // SAFETY: the set was initialized by `block`.
-            let result = unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+            let result =
+                unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
             if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
         };
         // SAFETY: the closure makes one async-signal-safe call and allocates nothing on success.
