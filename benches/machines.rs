@@ -3,6 +3,7 @@
 //! `cargo bench --bench machines`, as root. The reference is `unshare` of the same namespaces with
 //! an overlay mounted in them and `true` executed: no id map of its own, no records, no agent.
 
+#[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/sandbox/house.rs"]
 mod house;
 

@@ -12,10 +12,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("catalog", &["object"]),
     ("fleet", &["object", "machine"]),
     ("view", &["object"]),
-    ("store", &["object", "machine", "pool", "catalog", "fleet", "view"]),
+    ("store", &["object", "machine", "pool", "catalog", "fleet", "view", "clock"]),
     ("sys", &[]),
-    ("provider", &["object", "machine", "sys"]),
-    ("agent", &["object", "machine", "sys"]),
+    ("provider", &["object", "machine", "sys", "clock"]),
+    ("agent", &["object", "machine", "sys", "clock"]),
     (
         "actor",
         &[
@@ -25,7 +25,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("http", &["object", "access", "view", "actor", "clock"]),
     ("client", &["object"]),
-    ("cli", &["object", "client"]),
+    ("cli", &["object", "client", "clock"]),
     ("settings", &["object"]),
     ("clock", &["object"]),
 ];

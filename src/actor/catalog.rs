@@ -16,7 +16,7 @@ impl Core for Catalog {
 
     fn load(_: &OwnerId, records: Vec<Record>) -> Self {
         let mut catalog = Self::default();
-        records.into_iter().filter_map(item).for_each(|item| catalog.evolve(&Change::Put(item)));
+        records.into_iter().filter_map(item).for_each(|item| Self::evolve(&mut catalog, &Change::Put(item)));
         catalog
     }
 
@@ -65,8 +65,8 @@ impl Core for Catalog {
         Ok(Decided { tells_owners: !changes.is_empty(), changes, preview, ..Decided::default() })
     }
 
-    fn evolve(&mut self, change: &Change) {
-        Self::evolve(self, change);
+    fn evolve(&mut self, changes: &[Change]) {
+        changes.iter().for_each(|change| Self::evolve(self, change));
     }
 
     fn stored(change: &Change) -> store::Write {

@@ -41,8 +41,8 @@ pub trait Core: Sized + Unpin + 'static {
         tick: &Tick,
         inputs: &Self::Inputs,
     ) -> Result<Decided<Self::Change>, Refusal>;
-    /// Moves memory. Total.
-    fn evolve(&mut self, change: &Self::Change);
+    /// Moves memory by the changes of one decision. Total.
+    fn evolve(&mut self, changes: &[Self::Change]);
     /// The same change for the store.
     fn stored(change: &Self::Change) -> store::Write;
     /// When time alone will call for an act.

@@ -22,7 +22,7 @@ impl Core for Fleet {
         let mut fleet = Self::default();
         for record in records {
             if let Record::Station(station) = record {
-                fleet.evolve(&Change::Put(station));
+                Self::evolve(&mut fleet, &Change::Put(station));
             }
         }
         fleet
@@ -73,8 +73,8 @@ impl Core for Fleet {
         Ok(Decided { changes: decision.changes, wants: decision.wants, preview, ..Decided::default() })
     }
 
-    fn evolve(&mut self, change: &Change) {
-        Self::evolve(self, change);
+    fn evolve(&mut self, changes: &[Change]) {
+        changes.iter().for_each(|change| Self::evolve(self, change));
     }
 
     fn stored(change: &Change) -> store::Write {

@@ -239,7 +239,7 @@ impl<C: Core> Owner<C> {
             effects,
         };
         match self.store.submit(submission) {
-            Ok(_) => decided.changes.iter().for_each(|change| self.core.evolve(change)),
+            Ok(_) => self.core.evolve(&decided.changes),
             Err(conflict) => self.not_taken(&conflict, reply, ctx),
         }
     }
@@ -259,7 +259,8 @@ impl<C: Core> Owner<C> {
         };
         match reply {
             Some(reply) => reply.send(Err(refusal)),
-            None => tracing::error!(owner = %self.id, %conflict, "a decision was not taken"),
+            // A name that is taken, most likely: the next act of the pass tries another.
+            None => tracing::warn!(owner = %self.id, %conflict, "a decision was not taken"),
         }
     }
 

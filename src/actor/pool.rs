@@ -92,12 +92,17 @@ impl Core for PoolCore {
         Ok(decided(decision.changes, decision.wants, decision.act))
     }
 
-    fn evolve(&mut self, change: &Change) {
-        match (&mut self.pool, change) {
-            (pool @ None, Change::PutPool(row)) => *pool = Some(Pool::load(row.clone(), [], [], [])),
-            (pool, Change::RemovePool(_)) => *pool = None,
-            (Some(pool), change) => pool.evolve(change),
-            (None, _) => tracing::error!(uid = %self.uid, "a change of a pool that does not exist"),
+    fn evolve(&mut self, changes: &[Change]) {
+        match (&mut self.pool, changes) {
+            (_, []) => {}
+            (pool @ None, [Change::PutPool(row)]) => *pool = Some(Pool::load(row.clone(), [], [], [])),
+            (Some(pool), changes) => {
+                pool.evolve_all(changes);
+                if pool.has_ended() {
+                    self.pool = None;
+                }
+            }
+            (None, _) => tracing::error!(uid = %self.uid, "changes of a pool that does not exist"),
         }
     }
 

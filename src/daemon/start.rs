@@ -267,6 +267,7 @@ fn sandbox_options(settings: &Settings, store: &Store) -> SandboxOptions {
         images_dir: settings.images.directory_in(&settings.data_dir),
         images: settings.images.named.clone(),
         default_image: settings.images.default.clone().unwrap_or_else(|| "host".into()),
+        host_includes: settings.images.host_includes.clone(),
         id_base: settings.sandbox.first_id,
         ..SandboxOptions::new(store.instance(), settings.data_dir.clone())
     }

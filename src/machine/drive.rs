@@ -273,7 +273,7 @@ impl Drive {
         let retry = (self.calling.is_none() && self.wanted_call().is_some()).then_some(self.retry.until_ms);
         let reconnect =
             (matches!(self.link, Link::Down) && self.wants_link()).then_some(self.reconnect.until_ms);
-        let build = self.building_until().map(|by| {
+        let build = self.building_until().filter(|_| self.unplaceable.is_none()).map(|by| {
             let left = u64::try_from(by.millis_since(tick.wall)).unwrap_or(0);
             tick.monotonic_ms.saturating_add(left)
         });
@@ -371,7 +371,9 @@ impl Drive {
 
     // rule F1
     fn judge_deadline(&mut self, now: Time) {
-        if self.building_until().is_some_and(|by| now >= by) && self.failure.is_none() {
+        // Waiting for room is no build: its owner holds and counts anew once it is placed.
+        let waits = self.unplaceable.is_some();
+        if !waits && self.building_until().is_some_and(|by| now >= by) && self.failure.is_none() {
             let message = format!("not Configured in time; it was {}", self.doing());
             self.failure = Some(Failure { reason: "BuildTimedOut".into(), message });
         }

@@ -7,9 +7,10 @@ use super::{EventRow, Lease, Member, PoolRow};
 
 /// One row written or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "changes live for a moment, a few at a time")]
 pub enum Change {
     PutPool(PoolRow),
-    /// The last that outlived the pool is gone: the row goes, and with it its owner.
+    /// The last lease that outlived the pool is gone: the row goes, and with it its owner.
     RemovePool(Ulid),
     PutLease(Lease),
     RemoveLease(Ulid),

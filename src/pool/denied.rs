@@ -5,6 +5,8 @@ use crate::object::{FieldError, FieldReason, LeaseState, Time};
 /// A refusal, by name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
+    #[error("workstationpool/{pool} is gone: create it anew")]
+    PoolGone { pool: String },
     #[error("no lease of this pool has that uid: read it again")]
     LeaseUnknown,
     #[error("no member of this pool has that uid: read it again")]
@@ -66,7 +68,7 @@ impl Denied {
     pub fn answer(&self) -> Answer {
         let invalid = |path: &str, reason| Answer::Invalid(FieldError::new(path, reason, self.to_string()));
         match self {
-            Self::LeaseUnknown | Self::MemberUnknown => Answer::NotFound,
+            Self::PoolGone { .. } | Self::LeaseUnknown | Self::MemberUnknown => Answer::NotFound,
             Self::PoolDeleting { .. }
             | Self::OnlyTheHolder { .. }
             | Self::NotYourLease

@@ -261,7 +261,9 @@ impl<'a> Draft<'a> {
         }
         for (uid, lease) in self.leases {
             match lease {
-                Some(lease) if pool.leases.get(&uid) != Some(&lease) => changes.push(Change::PutLease(lease)),
+                Some(lease) if pool.leases.get(&uid) != Some(&lease) => {
+                    changes.push(Change::PutLease(lease));
+                }
                 None if pool.leases.contains_key(&uid) => changes.push(Change::RemoveLease(uid)),
                 Some(_) | None => {}
             }

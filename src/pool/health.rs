@@ -5,7 +5,7 @@ use ulid::Ulid;
 use super::draft::Draft;
 use super::{BackOff, Health};
 use crate::machine::Failure;
-use crate::object::{LastFailure, MemberState, Time};
+use crate::object::{LastFailure, Time};
 
 /// From the durable order to Configured.
 pub const BUILD_WITHIN_MILLIS: i64 = 30 * 60_000;
@@ -41,7 +41,7 @@ impl Health {
 }
 
 /// A new member failed or took too long: it goes, its lease waits for another, and a person is told.
-pub fn fail_build(draft: &mut Draft<'_>, uid: Ulid, failure: Failure) {
+pub fn fail_build(draft: &mut Draft<'_>, uid: Ulid, failure: &Failure) {
     let now = draft.now();
     let Some(member) = draft.member(uid) else { return };
     let (name, begun) = (member.metadata.name.clone(), member.since);
@@ -84,8 +84,5 @@ pub fn overdue() -> Failure {
 
 /// Whether a build that began after the last wait still tries the template.
 pub fn is_probing(draft: &Draft<'_>, since: Time) -> bool {
-    let builds = &draft.pool.members_by.builds;
-    builds
-        .range((since, Ulid::nil())..)
-        .any(|(_, uid)| draft.member(*uid).is_some_and(|member| member.state == MemberState::Building))
+    draft.pool.members_by.builds.range((since, Ulid::nil())..).next().is_some()
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::digest;
 
-/// Everything outside that bears on a pool's decisions.
+/// Everything outside that bears on a pool's decisions. What an act uses up (room, builds, the one
+/// status write) the shell takes off before the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inputs {
     pub room: Room,

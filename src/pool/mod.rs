@@ -139,8 +139,8 @@ impl Pool {
         let mut draft = Draft::new(self, tick, inputs);
         let mut act = Act::Record;
         match command {
-            Command::UpdatePool { object } => handle::pool::update(&mut draft, *object),
-            Command::DeletePool => handle::pool::delete(&mut draft),
+            Command::UpdatePool { object } => handle::pool::update(&mut draft, *object)?,
+            Command::DeletePool => handle::pool::delete(&mut draft)?,
             Command::CreateLease { object, by } => handle::lease::create(&mut draft, *object, by)?,
             Command::UpdateLease { uid, object, by, standing } => {
                 handle::lease::update(&mut draft, uid, *object, &by, standing)?;

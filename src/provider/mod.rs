@@ -25,6 +25,8 @@ pub trait Provider: Send + Sync {
     fn name(&self) -> &'static str;
     /// Whether it can make machines now; the sentence says why not, with the cure.
     fn availability(&self) -> Availability;
+    /// The images it carries, in words.
+    fn images(&self) -> Vec<String>;
     /// Checks `providerConfig` and `image`, with paths below `base` (such as `spec`).
     fn check(&self, spec: &crate::object::WorkstationSpec, base: &str) -> Vec<FieldError>;
     /// Makes the machine `id` and boots it.

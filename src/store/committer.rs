@@ -11,6 +11,7 @@ use super::lock::DirectoryLock;
 use super::queue::{Commit, Entry, Numbered, Prepared, Queue};
 use super::record::Record;
 use super::submission::{Committed, Effect, OwnerId};
+use super::witness::Witness;
 use super::{StoreError, envelope, key, meta, open};
 use crate::view::{Applied, Key, View, ViewWriter};
 
@@ -20,6 +21,7 @@ type OnFatal = Box<dyn FnOnce(&StoreError) + Send>;
 pub(super) struct Committer {
     queue: Arc<Queue>,
     disk: Disk,
+    witness: Witness,
     view: View,
     writer: ViewWriter,
     ballast: Arc<Ballast>,
@@ -31,12 +33,13 @@ impl Committer {
     pub(super) fn new(
         queue: Arc<Queue>,
         disk: Disk,
+        witness: Witness,
         writer: ViewWriter,
         ballast: Arc<Ballast>,
         on_fatal: OnFatal,
         lock: DirectoryLock,
     ) -> Self {
-        Self { queue, disk, view: writer.view(), writer, ballast, on_fatal, _lock: lock }
+        Self { queue, disk, witness, view: writer.view(), writer, ballast, on_fatal, _lock: lock }
     }
 
     /// Starts the thread. It ends when the queue is closed and empty, or the disk has failed.
@@ -96,13 +99,16 @@ impl Committer {
         if let Err(error) = self.ballast.tend() {
             tracing::warn!(%error, "cannot tend the ballast");
         }
-        self.disk.commit(batch)
+        self.disk.commit(batch)?;
+        let testified = self.witness.testify(head.version);
+        testified.map_err(|source| StoreError::Disk { doing: "noting the newest version", source })
     }
 
     /// Shows a durable submission to readers, then runs its effects.
     fn publish(&mut self, commit: Commit) {
         let writes = commit.writes.into_iter().filter_map(applied).collect();
         let written = self.writer.apply(writes);
+        self.writer.reach(commit.head.version);
         if commit.effects.is_empty() {
             return;
         }

@@ -30,6 +30,11 @@ pub enum StoreError {
          nothing was changed. Restore a backup"
     )]
     Incomplete { found: u64, expected: u64 },
+    #[error(
+        "the store is damaged: it ends at version {found} where {acknowledged} was acknowledged; nothing was \
+         changed. Restore a backup"
+    )]
+    CutShort { found: u64, acknowledged: u64 },
 }
 
 fn holder(pid: Option<u32>) -> String {

@@ -16,6 +16,7 @@ use super::meta::{self, FORMAT, Head};
 use super::queue::Queue;
 use super::record::{Record, RecordId};
 use super::submission::OwnerId;
+use super::witness::Witness;
 use super::{Handle, Store, StoreError, StoreOptions, envelope, key};
 use crate::view::{Resource, ViewWriter};
 
@@ -33,10 +34,11 @@ pub(super) fn open(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> R
     sync_directory(dir)?;
     let instance = identify(&disk, dir)?;
     let (index, resources) = read_all(&disk)?;
+    let witness = hear_witness(dir, index.head().version)?;
     view.begin(index.head().version, resources);
     let queue = Arc::new(Queue::new(index));
     let committer =
-        Committer::new(Arc::clone(&queue), disk, view, Arc::clone(&ballast), options.on_fatal, lock);
+        Committer::new(Arc::clone(&queue), disk, witness, view, Arc::clone(&ballast), options.on_fatal, lock);
     let thread = committer
         .spawn()
         .map_err(|source| StoreError::Disk { doing: "starting the committer's thread", source })?;
@@ -75,6 +77,17 @@ fn make_directory(dir: &Path) -> Result<(), StoreError> {
 fn sync_directory(dir: &Path) -> Result<(), StoreError> {
     let synced = File::open(dir).and_then(|dir| dir.sync_all());
     synced.map_err(|source| StoreError::Disk { doing: "opening the store", source })
+}
+
+/// Refuses a store that ends before what was acknowledged.
+fn hear_witness(dir: &Path, found: u64) -> Result<Witness, StoreError> {
+    let failed = |source| StoreError::Disk { doing: "opening the store", source };
+    let witness = Witness::open(dir).map_err(failed)?;
+    let acknowledged = witness.version().map_err(failed)?;
+    if found < acknowledged {
+        return Err(StoreError::CutShort { found, acknowledged });
+    }
+    Ok(witness)
 }
 
 /// Checks whose store this is, and in which format; a new one gets both.

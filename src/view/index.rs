@@ -120,6 +120,10 @@ impl State {
         Some(resource)
     }
 
+    pub(super) fn reach(&mut self, version: u64) {
+        self.version = self.version.max(version);
+    }
+
     pub(super) fn close(&mut self) {
         self.closed = true;
         for kind in self.kinds.values_mut() {

@@ -180,6 +180,52 @@ fn a_record_that_sled_lost_or_brought_back_stops_the_start() {
     assert!(matches!(refusal(&dir), StoreError::Incomplete { found: 0, expected: 1 }));
 }
 
+#[test]
+fn a_flipped_bit_in_the_log_never_brings_back_an_older_state_in_silence() {
+    const FLIPS: usize = 24;
+    let (_parent, dir) = fresh();
+    let opened = open(&dir);
+    let (catalog, _) = opened.load(OwnerId::Catalog);
+    for round in 0..20 {
+        catalog.write((0..20).map(|uid| put(uid, &format!("user-{uid}"), &round.to_string())).collect());
+    }
+    let newest = opened.view.version();
+    drop(catalog);
+    drop(opened);
+    let log = dir.join("sled/db");
+    let intact = fs::read(&log).expect("read");
+    let used = intact.iter().rposition(|byte| *byte != 0).expect("not empty");
+    let mut cut_short = 0;
+    for flip in 0..FLIPS {
+        let mut flipped = intact.clone();
+        flipped[used * flip / FLIPS] ^= 1;
+        fs::write(&log, flipped).expect("written");
+        match try_open(&dir) {
+            Ok(opened) => assert_eq!(opened.view.version(), newest, "flip {flip}"),
+            Err(StoreError::CutShort { acknowledged, .. }) => {
+                assert_eq!(acknowledged, newest);
+                cut_short += 1;
+            }
+            Err(error) => assert!(error.to_string().contains("store"), "{error}"),
+        }
+        restore(&dir, &intact);
+    }
+    assert!(cut_short > FLIPS / 2, "sled no longer cuts its log short: {cut_short} of {FLIPS}");
+    fs::write(dir.join("witness"), "rubbish").expect("written");
+    assert_eq!(open(&dir).view.version(), newest, "a damaged witness says nothing against the store");
+}
+
+/// Puts sled's log back, without the snapshots it made of a damaged one.
+fn restore(dir: &Path, log: &[u8]) {
+    for entry in fs::read_dir(dir.join("sled")).expect("there") {
+        let path = entry.expect("there").path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("snap.")) {
+            fs::remove_file(path).expect("removed");
+        }
+    }
+    fs::write(dir.join("sled/db"), log).expect("written");
+}
+
 fn refusal(dir: &Path) -> StoreError {
     try_open(dir).err().expect("the store refuses to open")
 }

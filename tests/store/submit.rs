@@ -3,6 +3,9 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
+use ringleader::object::{PoolStatus, Subject};
+use ringleader::pool::{Health, PoolRow};
+
 use super::*;
 
 #[test]
@@ -224,4 +227,48 @@ fn a_record_that_is_too_large_is_refused_by_name() {
     let ada =
         open(&dir).view.get(&user_key("ada")).expect("what sled keeps in a file of its own is read back");
     assert_eq!(ada.value["spec"]["displayName"].as_str().map(str::len), Some(300 << 10));
+}
+
+// rule D4
+#[test]
+fn a_record_that_is_no_longer_shown_is_deleted_to_readers_frees_its_name_and_stays_its_owners() {
+    let (_parent, dir) = fresh();
+    let opened = open(&dir);
+    let owner = OwnerId::Pool(Ulid(1));
+    let (pool, _) = opened.load(owner.clone());
+    let row = |uid: u128, deleted: Option<Time>| {
+        let spec = serde_json::json!({"template": {"spec": {}}, "size": {"max": 1}});
+        Record::Pool(PoolRow {
+            metadata: Metadata {
+                name: "pool".into(),
+                namespace: Some("local".into()),
+                uid: Some(Ulid(uid)),
+                deletion_timestamp: deleted,
+                ..Metadata::default()
+            },
+            spec: serde_json::from_value(spec).expect("a valid spec"),
+            owner: Subject::user("ada"),
+            template_hash: String::new(),
+            ever_ready: false,
+            health: Health::default(),
+            status: PoolStatus::default(),
+        })
+    };
+    let versions = pool.write(vec![Write::Put(row(1, None))]);
+    let key = opened.view.by_uid(Ulid(1)).expect("shown").key.clone();
+    let hidden = pool.write(vec![Write::Put(row(1, Some(Time::from_millis(5))))]);
+    assert_eq!(opened.view.get(&key), None);
+    assert_eq!(opened.view.version(), versions.last() + 1);
+    let again = pool.write(vec![Write::Put(row(1, Some(Time::from_millis(6))))]);
+    assert_eq!(opened.view.version(), again.last(), "writes of what is hidden count too");
+    assert!(hidden.last() < again.first);
+    let (next, _) = opened.load(OwnerId::Pool(Ulid(2)));
+    let absent = vec![Precondition::Absent(key.clone())];
+    next.submit(absent, vec![Write::Put(row(2, None))], vec![]).expect("the name is free");
+    opened.settle();
+    drop((pool, next));
+    drop(opened);
+    let opened = open(&dir);
+    assert_eq!(opened.view.get(&key).expect("the new one").uid, Ulid(2));
+    assert_eq!(opened.load(owner).1, [row(1, Some(Time::from_millis(6)))]);
 }

@@ -3,10 +3,12 @@
 //! A fact is the whole state of a machine as it was seen under some want. One from an older want
 //! or an older boot says nothing any more and is dropped; a repeated one changes nothing.
 
+use ulid::Ulid;
+
 use crate::machine::{Fact, Failure, Machine, Running};
-use crate::object::MemberState;
+use crate::object::{MemberState, RELEASE_FINALIZER, Time};
 use crate::pool::draft::Draft;
-use crate::pool::{Member, Observed, Sighting, health};
+use crate::pool::{Destination, Member, Observed, Sighting, health};
 
 /// Records what was seen and moves the member on where that is what it waited for.
 pub fn record(draft: &mut Draft<'_>, fact: Fact) {
@@ -21,88 +23,98 @@ pub fn record(draft: &mut Draft<'_>, fact: Fact) {
     let state = member.state;
     let Some(member) = draft.member_mut(uid) else { return };
     let seen = observed(member, &fact);
+    let seen_configured = seen.configured;
     if !same_but_for_revision(&seen, &member.observed) {
         member.observed = seen;
     }
     match state {
-        MemberState::Building | MemberState::Starting => on_the_way(draft, fact, abreast),
-        MemberState::IdleRunning => match fact.machine {
-            Machine::Stopped => member.enter(MemberState::IdleStopped, now),
-            Machine::Absent => draft.lose_member(uid, "its machine is gone"),
-            Machine::Failed(failure) => draft.lose_member(uid, &failure.message),
-            Machine::Unknown { .. }
-            | Machine::Booting
-            | Machine::Running(_)
-            | Machine::Stopping
-            | Machine::Unplaceable { .. } => {}
-        },
-        MemberState::IdleStopped | MemberState::Stopping => match fact.machine {
-            Machine::Stopped if abreast && state == MemberState::Stopping => {
-                member.enter(MemberState::IdleStopped, now);
-            }
-            Machine::Absent => draft.lose_member(uid, "its machine is gone"),
-            Machine::Failed(failure) => draft.lose_member(uid, &failure.message),
-            Machine::Unknown { .. }
-            | Machine::Booting
-            | Machine::Running(_)
-            | Machine::Stopping
-            | Machine::Stopped
-            | Machine::Unplaceable { .. } => {}
-        },
-        MemberState::Leased | MemberState::Recycling => match fact.machine {
-            Machine::Running(running) if running.configured => member.down_since = None,
-            Machine::Stopped => {
-                member.down_since.get_or_insert(now);
-            }
-            Machine::Absent => draft.lose_member(uid, "its machine is gone"),
-            Machine::Failed(failure) => draft.lose_member(uid, &failure.message),
-            Machine::Unknown { .. }
-            | Machine::Booting
-            | Machine::Running(_)
-            | Machine::Stopping
-            | Machine::Unplaceable { .. } => {}
-        },
+        MemberState::Building => building(draft, fact, abreast),
         MemberState::Deleting => {
             if abreast && member.is_gone_ordered() && fact.machine == Machine::Absent {
                 forget(draft, uid);
             }
         }
+        MemberState::Starting
+        | MemberState::IdleRunning
+        | MemberState::IdleStopped
+        | MemberState::Leased
+        | MemberState::Recycling
+        | MemberState::Stopping => match fact.machine {
+            Machine::Absent => draft.lose_member(uid, "its machine is gone"),
+            Machine::Failed(failure) => draft.lose_member(uid, &failure.message),
+            Machine::Stopped => stopped(member, abreast, now),
+            Machine::Running(_) if state == MemberState::Starting && abreast && seen_configured => {
+                arrive(draft, uid);
+            }
+            Machine::Running(_) | Machine::Booting => rising(member, seen_configured, now),
+            Machine::Unplaceable { why } if state == MemberState::Starting => hold(draft, uid, why),
+            Machine::Unknown { .. } | Machine::Stopping | Machine::Unplaceable { .. } => {}
+        },
     }
 }
 
-/// A member being built or started.
-fn on_the_way(draft: &mut Draft<'_>, fact: Fact, abreast: bool) {
+/// A member that was made once and whose machine does not run.
+fn stopped(member: &mut Member, abreast: bool, now: Time) {
+    match member.state {
+        // It stopped by itself: whoever needs it starts it again.
+        MemberState::IdleRunning => member.enter(MemberState::IdleStopped, now),
+        MemberState::Stopping if abreast => member.enter(MemberState::IdleStopped, now),
+        MemberState::Leased | MemberState::Recycling => {
+            member.down_since.get_or_insert(now);
+        }
+        MemberState::Building
+        | MemberState::Starting
+        | MemberState::IdleStopped
+        | MemberState::Stopping
+        | MemberState::Deleting => {}
+    }
+}
+
+/// A member that was made once and whose machine comes up.
+fn rising(member: &mut Member, configured: bool, now: Time) {
+    match member.state {
+        MemberState::Leased | MemberState::Recycling if configured => member.down_since = None,
+        MemberState::Starting => {
+            if member.unplaceable.take().is_some() {
+                member.down_since = Some(now);
+            }
+        }
+        MemberState::Building
+        | MemberState::IdleRunning
+        | MemberState::IdleStopped
+        | MemberState::Leased
+        | MemberState::Recycling
+        | MemberState::Stopping
+        | MemberState::Deleting => {}
+    }
+}
+
+/// A member being built. That its machine is not there yet says nothing.
+fn building(draft: &mut Draft<'_>, fact: Fact, abreast: bool) {
     let now = draft.now();
     let uid = fact.member_uid;
     let Some(member) = draft.member_mut(uid) else { return };
-    let building = member.state == MemberState::Building;
     match fact.machine {
         Machine::Running(running) if running.configured && abreast => arrive(draft, uid),
         Machine::Running(_) | Machine::Booting => {
             if member.unplaceable.take().is_some() {
-                if building {
-                    member.build_by = Some(now.plus_millis(health::BUILD_WITHIN_MILLIS));
-                } else {
-                    member.down_since = Some(now);
-                }
+                member.build_by = Some(now.plus_millis(health::BUILD_WITHIN_MILLIS));
             }
         }
         Machine::Unplaceable { why } => hold(draft, uid, why),
-        Machine::Failed(failure) if building => health::fail_build(draft, uid, failure),
-        Machine::Failed(failure) => draft.lose_member(uid, &failure.message),
-        Machine::Absent if !building => draft.lose_member(uid, "its machine is gone"),
+        Machine::Failed(failure) => health::fail_build(draft, uid, &failure),
         Machine::Absent | Machine::Unknown { .. } | Machine::Stopped | Machine::Stopping => {}
     }
 }
 
 /// It is up and configured: it serves its lease, or waits for one.
-fn arrive(draft: &mut Draft<'_>, uid: ulid::Ulid) {
+fn arrive(draft: &mut Draft<'_>, uid: Ulid) {
     let now = draft.now();
     let Some(member) = draft.member_mut(uid) else { return };
     let built = member.state == MemberState::Building;
     if member.lease.is_some() {
         member.enter(MemberState::Leased, now);
-        member.destination = crate::pool::Destination::Running;
+        member.destination = Destination::Running;
     } else {
         member.enter(MemberState::IdleRunning, now);
     }
@@ -114,7 +126,7 @@ fn arrive(draft: &mut Draft<'_>, uid: ulid::Ulid) {
 }
 
 /// It cannot be placed: no failure, and nobody is bound to it until it is (rule F1).
-fn hold(draft: &mut Draft<'_>, uid: ulid::Ulid, why: String) {
+fn hold(draft: &mut Draft<'_>, uid: Ulid, why: String) {
     let Some(member) = draft.member_mut(uid) else { return };
     member.unplaceable = Some(why);
     member.build_by = None;
@@ -125,9 +137,9 @@ fn hold(draft: &mut Draft<'_>, uid: ulid::Ulid, why: String) {
 }
 
 /// The machine is gone for good; only a foreign finalizer keeps the object.
-fn forget(draft: &mut Draft<'_>, uid: ulid::Ulid) {
+fn forget(draft: &mut Draft<'_>, uid: Ulid) {
     let Some(member) = draft.member_mut(uid) else { return };
-    member.metadata.finalizers.retain(|finalizer| finalizer != crate::object::RELEASE_FINALIZER);
+    member.metadata.finalizers.retain(|finalizer| finalizer != RELEASE_FINALIZER);
     if member.metadata.finalizers.is_empty() {
         draft.remove_member(uid);
     }
@@ -158,14 +170,13 @@ fn observed(member: &Member, fact: &Fact) -> Observed {
         // A machine that was up stays so until something says otherwise: the daemon looks for
         // its own members again after every start.
         Machine::Unknown { .. } | Machine::Booting if was_running => return member.observed.clone(),
-        Machine::Unknown { why } => seen.message.clone_from(why),
+        Machine::Unknown { why } | Machine::Unplaceable { why } => seen.message.clone_from(why),
         Machine::Booting => seen.sight(Sighting::Booting, ""),
         Machine::Running(running) => seen.run(running, fact.observed_revision, member),
         Machine::Stopped => seen.sight(Sighting::Stopped, ""),
         Machine::Stopping => seen.sight(Sighting::Stopping, ""),
         Machine::Absent => seen.sight(Sighting::Absent, ""),
         Machine::Failed(Failure { message, .. }) => seen.sight(Sighting::Failed, message),
-        Machine::Unplaceable { why } => seen.message.clone_from(why),
     }
     seen
 }
@@ -174,7 +185,7 @@ impl Observed {
     /// The machine is not up.
     fn sight(&mut self, sighting: Sighting, message: &str) {
         self.sighting = sighting;
-        self.message = message.to_owned();
+        message.clone_into(&mut self.message);
         self.configured = false;
         self.keys_revision = 0;
         self.sessions = 0;

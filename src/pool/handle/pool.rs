@@ -2,7 +2,7 @@
 
 use crate::object::{PoolStatus, RELEASE_FINALIZER, Subject, WorkstationPool};
 use crate::pool::draft::Draft;
-use crate::pool::{Health, PoolRow, template};
+use crate::pool::{Denied, Health, PoolRow, template};
 
 /// The row of a new pool.
 pub fn create(object: WorkstationPool, by: &Subject) -> PoolRow {
@@ -24,7 +24,8 @@ pub fn create(object: WorkstationPool, by: &Subject) -> PoolRow {
 }
 
 /// Takes over metadata and spec. Another template starts with a clean record (rule F3).
-pub fn update(draft: &mut Draft<'_>, object: WorkstationPool) {
+pub fn update(draft: &mut Draft<'_>, object: WorkstationPool) -> Result<(), Denied> {
+    check_present(draft)?;
     let row = draft.row_mut();
     row.metadata = super::lease::merged(&row.metadata, object.metadata);
     row.spec = object.spec;
@@ -34,12 +35,23 @@ pub fn update(draft: &mut Draft<'_>, object: WorkstationPool) {
         row.template_hash = hash;
         row.health = Health::default();
     }
+    Ok(())
 }
 
 /// From now on no new leases and no new members (rule D1).
-pub fn delete(draft: &mut Draft<'_>) {
+pub fn delete(draft: &mut Draft<'_>) -> Result<(), Denied> {
+    check_present(draft)?;
     if !draft.row().is_deleting() {
         let now = draft.now().whole_seconds();
         draft.row_mut().metadata.deletion_timestamp = Some(now);
     }
+    Ok(())
+}
+
+/// The row of a pool that is gone is nobody's to write.
+fn check_present(draft: &Draft<'_>) -> Result<(), Denied> {
+    if draft.row().is_gone() {
+        return Err(Denied::PoolGone { pool: draft.row().metadata.name.clone() });
+    }
+    Ok(())
 }

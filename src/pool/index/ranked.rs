@@ -140,12 +140,11 @@ mod tests {
             let mut ranked = Ranked::default();
             let mut model = std::collections::BTreeMap::new();
             for (uid, reuses, created, floor) in steps {
-                match model.remove(&uid) {
-                    Some(life) => ranked.remove(life),
-                    None => {
-                        model.insert(uid, life(uid, reuses, created));
-                        ranked.insert(life(uid, reuses, created));
-                    }
+                if let Some(life) = model.remove(&uid) {
+                    ranked.remove(life);
+                } else {
+                    model.insert(uid, life(uid, reuses, created));
+                    ranked.insert(life(uid, reuses, created));
                 }
                 ranked.set_floor(floor);
                 let mut all: Vec<Life> = model.values().copied().collect();

@@ -9,7 +9,7 @@ use crate::pool::{Act, Pool};
 /// A new member that was not Configured in time has failed (rule F1).
 pub fn overdue_build(draft: &mut Draft<'_>) -> Option<Act> {
     let uid = due(&draft.pool.members_by.build_by, draft.now())?;
-    health::fail_build(draft, uid, health::overdue());
+    health::fail_build(draft, uid, &health::overdue());
     Some(Act::GiveUp)
 }
 

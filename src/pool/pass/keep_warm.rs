@@ -35,8 +35,8 @@ pub fn start(draft: &mut Draft<'_>) -> Option<Act> {
     }
     let lacking = members.running.len() + members.on_the_way < floors.running;
     let lacking_fresh = members.running.fresh + members.on_the_way_fresh < floors.running;
-    let fresh_one = members.stopped.fresh > 0;
-    if !lacking && !(lacking_fresh && fresh_one) {
+    let helps = lacking || (lacking_fresh && members.stopped.fresh > 0);
+    if !helps {
         return None;
     }
     let (_, _, uid) = *members.stopped.serving.first()?;

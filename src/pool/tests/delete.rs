@@ -47,7 +47,7 @@ fn a_terminating_pool_says_what_it_waits_for_and_goes_with_its_last_member() {
     assert!(world.pool.row().present().is_some());
     world.done("a");
     world.settle();
-    assert!(world.pool.row().present().is_none());
+    assert!(world.pool.row().is_gone());
     assert!(world.pool.has_ended(), "nothing of it is left");
 }
 
@@ -61,7 +61,7 @@ fn failed_leases_outlive_the_pool_until_acknowledged() {
     world.done("bound");
     world.delete_pool();
     world.settle();
-    assert!(world.pool.row().present().is_none(), "the object is gone and its name is free");
+    assert!(world.pool.row().is_gone(), "the object is gone and its name is free");
     assert!(!world.pool.has_ended());
     world.restart();
     assert_eq!(world.get("waits").reason, Some(FailedReason::PoolDeleted));
@@ -94,7 +94,7 @@ fn a_lease_that_loses_its_member_while_the_pool_goes_fails_with_pool_deleted() {
 #[test]
 fn a_foreign_finalizer_keeps_the_pools_object_and_nothing_else() {
     let mut world = World::warm(json!({"warm": {"running": 1}}));
-    let mut object = world.pool.row().present().expect("the pool");
+    let mut object = world.pool.row().present().expect("its finalizer keeps it");
     object.metadata.finalizers.push("example.org/audit".into());
     world.command(Command::UpdatePool { object: Box::new(object) }).expect("taken");
     world.delete_pool();

@@ -10,7 +10,7 @@ use crate::machine::{Fact, Failure, Machine};
 use crate::object::{LeasePhase, LeaseState, MemberState};
 use crate::pool::*;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Step {
     Lease(u8),
     Release(u8, bool),
@@ -140,7 +140,8 @@ fn take(world: &mut World, step: Step) {
             }
         }
         Step::Template(n) => {
-            change(world, json!({"template": {"spec": {"environment": {"N": format!("{n}")}}}}))
+            let environment = json!({"N": n.to_string()});
+            change(world, json!({"template": {"spec": {"environment": environment}}}));
         }
         Step::Size(max) => change(world, json!({"size": {"max": max}})),
         Step::Floors(running, stopped) => {
@@ -165,12 +166,13 @@ fn take(world: &mut World, step: Step) {
             world.inputs.owner_keys = OwnerKeys::new(vec![format!("ssh-ed25519 DEVICE-{n}")]);
             world.run();
         }
+        Step::DeletePool if world.pool.row().is_gone() => {}
         Step::DeletePool => world.delete_pool(),
     }
 }
 
 fn change(world: &mut World, patch: serde_json::Value) {
-    if world.pool.row().present().is_some() {
+    if !world.pool.row().is_gone() {
         world.change(patch);
     }
 }

@@ -8,7 +8,7 @@ use ulid::Ulid;
 use super::cgroups;
 use super::launcher::{BootOrder, Group, Program};
 use super::machine::{Machine, MachineLock};
-use super::record::{BootRecord, MachineRecord};
+use super::record::{self, BootRecord, Durability, MachineRecord};
 use super::sockets;
 use super::workshop::{Workshop, failed, launch_failed};
 use crate::clock;
@@ -22,26 +22,29 @@ impl Workshop {
     pub fn boot(
         &self,
         machine: &Machine,
-        record: &MachineRecord,
+        settled: &MachineRecord,
         lock: &MachineLock,
     ) -> Result<(), ProviderError> {
         self.clear_boot(machine)?;
         let generation = self
             .images
-            .by_id(&record.image)
-            .ok_or_else(|| ProviderError::Failed(format!("its image generation {} is gone", record.image)))?;
+            .by_id(&settled.image)
+            .ok_or_else(|| ProviderError::Failed(format!("its image generation {} is gone", settled.image)))?;
         let (control, ssh) =
             sockets::bind(&machine.link_dir()).map_err(failed("bind the machine's sockets"))?;
-        let groups = self.cgroups.plan(machine.id, &record.limits);
+        let groups = self.cgroups.plan(machine.id, &settled.limits);
+        let boot = boot_record(&groups);
+        // Before the groups are made: whoever finds this without a process removes them.
+        record::write(&machine.boot_file(), &boot, Durability::Process).map_err(failed("record the boot"))?;
         let order = BootOrder {
             machine_dir: machine.directory.clone(),
             lower: generation.root.clone(),
-            image: record.image.clone(),
-            first_id: record.first_id,
-            hostname: record.hostname.clone(),
-            network: record.network,
-            privileges: record.privileges,
-            record: boot_record(&groups),
+            image: settled.image.clone(),
+            first_id: settled.first_id,
+            hostname: settled.hostname.clone(),
+            network: settled.network,
+            privileges: settled.privileges,
+            record: boot,
             groups,
             program: Program::Init { grace: self.options.stop_grace },
         };
@@ -71,7 +74,7 @@ impl Workshop {
     /// The groups a machine may have: the recorded ones, and those this daemon would make, in case
     /// the record is not there.
     fn groups_of(&self, machine: &Machine) -> Vec<std::path::PathBuf> {
-        let recorded = super::record::read::<BootRecord>(&machine.boot_file()).ok().flatten();
+        let recorded = record::read::<BootRecord>(&machine.boot_file()).ok().flatten();
         let mut groups = self.cgroups.directories(machine.id);
         for group in recorded.map(|boot| boot.groups).unwrap_or_default() {
             if !groups.contains(&group) {
@@ -83,9 +86,10 @@ impl Workshop {
 }
 
 fn boot_record(groups: &[Group]) -> BootRecord {
+    let tick = clock::tick();
     BootRecord {
-        boot_id: Ulid::from(clock::entropy()),
-        started_at: clock::now(),
+        boot_id: Ulid::from_parts(u64::try_from(tick.wall.millis()).unwrap_or(0), tick.entropy),
+        started_at: tick.wall,
         groups: groups.iter().map(|group| group.directory.clone()).collect(),
         init: None,
     }

@@ -120,8 +120,11 @@ fn absent() -> ProviderError {
 }
 
 fn of_image(error: ImageError) -> ProviderError {
-    match error {
+    match &error {
         ImageError::NotCarried { .. } => ProviderError::Refused(error.to_string()),
-        other => ProviderError::Failed(other.to_string()),
+        ImageError::Files { doing, source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            ProviderError::NoRoom(format!("cannot {doing} the image: {source}"))
+        }
+        ImageError::Unusable { .. } | ImageError::Files { .. } => ProviderError::Failed(error.to_string()),
     }
 }

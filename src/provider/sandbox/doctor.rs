@@ -57,7 +57,7 @@ const DEFAULT_DATA_DIR: &str = "/var/lib/ringleader";
 pub fn checks() -> Vec<Check> {
     let data_dir = Path::new(DEFAULT_DATA_DIR);
     let base = if data_dir.is_dir() { data_dir } else { Path::new("/var/tmp") };
-    vec![root(), machines(base), limits()]
+    vec![root(), machines(base), limits(), host_image(), disk()]
 }
 
 fn root() -> Check {
@@ -106,6 +106,37 @@ fn limits() -> Check {
             "boot with cgroups (systemd.unified_cgroup_hierarchy=1, cgroup_enable=memory), or set no such limits"
                 .into(),
         ),
+    }
+}
+
+fn host_image() -> Check {
+    let name = "host image";
+    if Path::new("/var/lib/dpkg/status").exists() {
+        return good(name, "packages of this host serve as an image".into());
+    }
+    Check {
+        name,
+        state: State::Limited,
+        message: "this host has no dpkg, so it cannot serve as an image itself".into(),
+        cure: Some("name a root file system in daemon.toml: [images.named] debian13 = \"/path\", and images.default".into()),
+    }
+}
+
+fn disk() -> Check {
+    const WANTED_BYTES: u64 = 4 << 30;
+    let name = "disk";
+    let place = ["/var/lib/ringleader", "/var/lib"].into_iter().find(|place| fs::metadata(place).is_ok()).unwrap_or("/");
+    match rustix::fs::statvfs(place) {
+        Ok(room) if room.f_bavail * room.f_frsize >= WANTED_BYTES => {
+            good(name, format!("{} GiB are free below {place}", (room.f_bavail * room.f_frsize) >> 30))
+        }
+        Ok(room) => Check {
+            name,
+            state: State::Limited,
+            message: format!("only {} MiB are free below {place}", (room.f_bavail * room.f_frsize) >> 20),
+            cure: Some("free some space, or set data_dir to a larger disk".into()),
+        },
+        Err(error) => Check { name, state: State::Limited, message: format!("{place}: {error}"), cure: None },
     }
 }
 

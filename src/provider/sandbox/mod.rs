@@ -140,6 +140,10 @@ impl Provider for Sandbox {
         self.availability.clone()
     }
 
+    fn images(&self) -> Vec<String> {
+        self.workshop.images.list().iter().map(image::ImageInfo::describe).collect()
+    }
+
     fn check(&self, spec: &WorkstationSpec, base: &str) -> Vec<FieldError> {
         let mut errors =
             limits::read(&spec.provider_config, &format!("{base}.providerConfig")).err().unwrap_or_default();

@@ -21,7 +21,7 @@ pub struct SandboxOptions {
     pub images: BTreeMap<String, PathBuf>,
     /// The image of members that ask for none.
     pub default_image: String,
-    /// Directories such as `/opt` that the image `host` takes along although no package owns them.
+    /// Directories of the host that the host image takes in beside what packages own.
     pub host_includes: Vec<PathBuf>,
     /// First host uid of the ranges that members get, each 65 536 ids long.
     pub id_base: u32,

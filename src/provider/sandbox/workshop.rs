@@ -107,7 +107,13 @@ impl Workshop {
         Ok(match machine.state().map_err(failed("look at the machine"))? {
             State::Absent => Inspection::Absent,
             State::Broken(why) => Inspection::Broken { why },
-            State::Stopped(record) => Inspection::Stopped { image: record.image },
+            State::Stopped(record) => {
+                // It may have ended by itself, and nobody has cleared up yet.
+                if let Err(error) = self.clear_boot(&machine) {
+                    tracing::warn!(machine = %id, %error, "something of the last boot stays until the next");
+                }
+                Inspection::Stopped { image: record.image }
+            }
             State::Running { record, boot, .. } => Inspection::Running {
                 boot_id: boot.boot_id,
                 started_at: boot.started_at,
@@ -133,7 +139,8 @@ impl Workshop {
             })?;
             used.insert(record.image);
         }
-        self.images.remove_unused(&used).map_err(|error| ProviderError::Failed(error.to_string()))
+        self.images.remove_unused(&used);
+        Ok(())
     }
 }
 

@@ -18,6 +18,8 @@ mod lease;
 mod member;
 mod namespace;
 mod pool;
+#[cfg(test)]
+mod samples;
 mod station;
 mod user;
 
@@ -35,6 +37,7 @@ use crate::view::{Key, Resource};
 
 /// One stored object, as its owner holds it.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "records pass through, a few at a time")]
 pub enum Record {
     Namespace(Namespace),
     User(User),
