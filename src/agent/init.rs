@@ -123,7 +123,9 @@ impl Init {
     }
 
     fn spawn_agent(&self) -> io::Result<Pid> {
-        let child = Command::new("/proc/self/exe")
+        let mut command = Command::new("/proc/self/exe");
+        self.signals.release_in(&mut command);
+        let child = command
             .arg0("rl")
             .arg("agent")
             .arg("--control-fd")

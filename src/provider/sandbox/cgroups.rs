@@ -116,6 +116,14 @@ impl Cgroups {
         groups
     }
 
+    /// Every group that a machine may have here.
+    #[must_use]
+    pub fn directories(&self, machine: Ulid) -> Vec<PathBuf> {
+        let unified = self.unified.as_ref().map(|unified| &unified.parent);
+        let legacy = self.legacy.iter().map(|(_, parent)| parent);
+        unified.into_iter().chain(legacy).map(|parent| parent.join(machine.to_string())).collect()
+    }
+
     /// The limits of `limits` that no hierarchy of this host can keep.
     #[must_use]
     pub fn missing(&self, limits: &Limits) -> Vec<&'static str> {

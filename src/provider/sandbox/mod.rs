@@ -1,49 +1,66 @@
 //! Provider `sandbox`: Linux machines made of namespaces, embedded, nothing to download.
 //!
 //! ```text
-//!  Sandbox (async) ─► Machines (blocking) ─► machines/<id>/ on disk: record.rs, process.rs, ranges.rs
-//!                        │   │  └─► cgroups.rs, limits.rs
-//!                        │   └────► image/      immutable generations
-//!                        └────────► launcher/   namespaces, idmapped overlay, exec `rl init`
+//!  Sandbox (async)  ──►  Workshop (blocking): create, boot, stop, delete; one file an act
+//!                          │ directory, records, sockets, ranges, cgroup plan
+//!                          ▼
+//!                        launcher (a process of its own): clone, mounts, exec
+//!                          ▼
+//!                        rl init, PID 1 of the machine ──► rl agent
 //! ```
 //!
-//! A machine is a directory and, while it runs, a first process with everything below it in
-//! namespaces of their own. All its mounts live in its own mount table, so nothing of it is left
-//! when its first process has ended, however that came.
+//! A machine is a directory (`record.rs` has its picture) and, while it runs, one process that
+//! all its others die with. Both are found again by whoever comes next: the directory by its
+//! name, the process by its pid, start time and host boot together. Nothing else of a machine
+//! exists: its mounts are in its own mount table only and go with its last process.
+//!
+//! Root of a machine is nobody on the host: each machine has a recorded range of 65 536 host ids
+//! to itself (`ranges.rs`), and the image it shares with others is shown to it through an
+//! idmapped mount (`launcher/root.rs`).
 
 pub mod doctor;
 pub mod image;
 pub mod launcher;
 
+mod boot;
 mod cgroups;
+mod create;
 mod limits;
-mod machines;
+mod machine;
 mod options;
-mod probe;
+mod personal;
 mod process;
 mod ranges;
 mod record;
+mod sockets;
+mod stop;
+mod trash;
+mod workshop;
 
-pub use options::SandboxOptions;
-
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fd::OwnedFd;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
+use tokio::task::spawn_blocking;
 use ulid::Ulid;
+
+pub use options::SandboxOptions;
 
 use super::{Availability, Call, Door, Inspection, Provider, ProviderError};
 use crate::machine::MachineSpec;
 use crate::object::{FieldError, FieldReason, WorkstationSpec};
-use image::{ImageError, ImageOptions, Images};
+use crate::sys::namespaces::watch;
+use image::{ImageError, Images};
 use launcher::LauncherHandle;
-use machines::Machines;
+use machine::State;
+use workshop::{Workshop, failed};
 
 /// The provider.
 pub struct Sandbox {
-    machines: Arc<Machines>,
+    workshop: Arc<Workshop>,
     availability: Availability,
 }
 
@@ -51,51 +68,66 @@ pub struct Sandbox {
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// A directory of its own cannot be made or read.
-    #[error("cannot prepare {path}: {source}")]
-    Directory { path: std::path::PathBuf, source: std::io::Error },
+    #[error("cannot prepare {path}: {source}", path = .path.display())]
+    Directory { path: PathBuf, source: io::Error },
+    /// The images' own setting up.
     #[error(transparent)]
     Images(#[from] ImageError),
 }
 
 impl Sandbox {
-    /// Prepares the provider's directories, finishes what a killed daemon left half removed, and
-    /// probes once what this kernel can do.
+    /// Prepares the provider's directories, finishes what a killed daemon left half done, finds
+    /// the machines there are, and tries once, with a real machine, whether this host can make any.
     ///
     /// # Errors
     /// When the directories cannot be made or read.
     pub fn new(options: SandboxOptions, launcher: LauncherHandle) -> Result<Self, SandboxError> {
-        let images = Images::open(ImageOptions {
-            dir: options.images_dir.clone(),
-            named: options.images.clone(),
-            default: options.default_image.clone(),
-            host_includes: options.host_includes.clone(),
-        })?;
-        let path = options.data_dir.clone();
-        let availability = match probe::try_a_machine(&launcher, &path) {
+        let workshop = Workshop::open(options, launcher)?;
+        let tried = doctor::try_machine(&workshop.launcher, &workshop.options);
+        let availability = match tried {
             Ok(()) => Availability::Available,
-            Err(obstacle) => Availability::Unavailable(obstacle.to_string()),
+            Err(obstacle) => Availability::Unavailable(format!("{}: {}", obstacle.message, obstacle.cure)),
         };
-        let machines = Machines::open(options, launcher, images)
-            .map_err(|source| SandboxError::Directory { path, source })?;
-        Ok(Self { machines: Arc::new(machines), availability })
+        Ok(Self { workshop: Arc::new(workshop), availability })
     }
 
     /// The images this daemon carries.
-    #[must_use]
     pub fn images(&self) -> &Images {
-        self.machines.images()
+        &self.workshop.images
     }
 
-    /// Runs blocking work where it holds up nobody.
-    fn off<'a, T: Send + 'static>(
+    /// Removes the image generations that no machine uses and that are not the newest; to be
+    /// called after a refresh. Blocks.
+    ///
+    /// # Errors
+    /// When it cannot be told which ones are used.
+    pub fn prune_images(&self) -> Result<(), ProviderError> {
+        self.workshop.prune_images()
+    }
+
+    /// Runs a blocking act where it holds up nobody.
+    fn act<'a, T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Machines) -> Result<T, ProviderError> + Send + 'static,
+        act: impl FnOnce(&Workshop) -> Result<T, ProviderError> + Send + 'static,
     ) -> Call<'a, T> {
-        let machines = Arc::clone(&self.machines);
+        let workshop = Arc::clone(&self.workshop);
         Box::pin(async move {
-            let done = tokio::task::spawn_blocking(move || work(&machines)).await;
-            done.unwrap_or_else(|error| Err(ProviderError::Failed(format!("the call broke off: {error}"))))
+            let done = spawn_blocking(move || act(&workshop)).await;
+            done.map_err(|error| ProviderError::Failed(format!("the provider itself failed: {error}")))?
         })
+    }
+
+    fn act_if_available<'a, T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Workshop) -> Result<T, ProviderError> + Send + 'static,
+    ) -> Call<'a, T> {
+        match &self.availability {
+            Availability::Unavailable(why) => {
+                let error = ProviderError::Unavailable(why.clone());
+                Box::pin(async { Err(error) })
+            }
+            Availability::Available | Availability::Unknown => self.act(act),
+        }
     }
 }
 
@@ -109,70 +141,74 @@ impl Provider for Sandbox {
     }
 
     fn images(&self) -> Vec<String> {
-        self.machines.images().list().into_iter().map(|image| image.describe()).collect()
+        self.workshop.images.list().iter().map(image::ImageInfo::describe).collect()
     }
 
     fn check(&self, spec: &WorkstationSpec, base: &str) -> Vec<FieldError> {
-        let mut errors = match limits::read(&spec.provider_config, &format!("{base}.providerConfig")) {
-            Ok(_) => Vec::new(),
-            Err(errors) => errors,
-        };
-        if let Err(error) = self.machines.images().resolve(spec.image.as_ref()) {
-            errors.push(FieldError::new(format!("{base}.image"), FieldReason::NotFound, error.to_string()));
+        let mut errors =
+            limits::read(&spec.provider_config, &format!("{base}.providerConfig")).err().unwrap_or_default();
+        if let Err(error) = self.workshop.images.resolve(spec.image.as_ref()) {
+            errors.push(FieldError::new(
+                format!("{base}.image"),
+                FieldReason::NotSupported,
+                error.to_string(),
+            ));
         }
         errors
     }
 
     fn create<'a>(&'a self, id: Ulid, spec: &'a MachineSpec) -> Call<'a, ()> {
         let spec = spec.clone();
-        self.off(move |machines| machines.create(id, &spec))
+        self.act_if_available(move |workshop| workshop.create(id, &spec))
     }
 
     fn start(&self, id: Ulid) -> Call<'_, ()> {
-        self.off(move |machines| machines.start(id))
+        self.act_if_available(move |workshop| workshop.start(id))
     }
 
     fn stop(&self, id: Ulid) -> Call<'_, ()> {
-        self.off(move |machines| machines.stop(id))
+        self.act(move |workshop| workshop.stop(id))
     }
 
     fn delete(&self, id: Ulid) -> Call<'_, ()> {
-        self.off(move |machines| machines.delete(id))
+        self.act(move |workshop| workshop.delete(id))
     }
 
     fn inspect(&self, id: Ulid) -> Call<'_, Inspection> {
-        self.off(move |machines| machines.inspect(id))
+        self.act(move |workshop| workshop.inspect(id))
     }
 
     fn ended(&self, id: Ulid) -> Call<'_, ()> {
-        let first = self.machines.first_process(id);
+        let state =
+            self.act(move |workshop| workshop.machine(id).state().map_err(failed("look at the machine")));
         Box::pin(async move {
-            match first {
-                Ok(Some(first)) => {
-                    end_of(first).await.map_err(|error| ProviderError::Failed(error.to_string()))
+            match state.await? {
+                State::Running { init, .. } => {
+                    let init = watch(init).map_err(failed("watch the machine"))?;
+                    init.readable().await.map_err(failed("watch the machine"))?.retain_ready();
+                    Ok(())
                 }
-                Ok(None) => Ok(()),
-                Err(error) => Err(ProviderError::Failed(error.to_string())),
+                State::Absent | State::Broken(_) | State::Stopped(_) => Ok(()),
             }
         })
     }
 
     fn list(&self) -> Call<'_, Vec<Ulid>> {
-        self.off(|machines| machines.list().map_err(|error| ProviderError::Failed(error.to_string())))
+        self.act(|workshop| workshop.ids().map_err(failed("list the machines")))
     }
 
     fn link(&self, id: Ulid, door: Door) -> Call<'_, UnixStream> {
-        // Local, and never waits: the listener's queue takes it or does not.
-        let stream = self.machines.link(id, door).and_then(|stream| {
-            stream.set_nonblocking(true)?;
-            UnixStream::from_std(stream)
-        });
-        Box::pin(async move { stream.map_err(|error| ProviderError::Unavailable(error.to_string())) })
+        let link_dir = self.workshop.machine(id).link_dir();
+        Box::pin(async move {
+            sockets::connect(&link_dir, door).await.map_err(|error| {
+                ProviderError::Unavailable(format!("the machine's agent does not answer: {error}"))
+            })
+        })
     }
 }
 
-/// Resolves when the process has ended: its descriptor is readable then.
-async fn end_of(process: OwnedFd) -> std::io::Result<()> {
-    let process = AsyncFd::with_interest(process, Interest::READABLE)?;
-    process.readable().await.map(drop)
+/// Makes a directory that the host's root alone can enter.
+fn own_directory(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o700))
 }

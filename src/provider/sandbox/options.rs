@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use ulid::Ulid;
 
+use super::image::ImageOptions;
+
 /// Where sandboxes live and what they are made from.
 #[derive(Clone, Debug)]
 pub struct SandboxOptions {
@@ -43,6 +45,15 @@ impl SandboxOptions {
             id_base: 0x1000_0000,
             cgroup_parent: None,
             stop_grace: Duration::from_secs(5),
+        }
+    }
+
+    pub(super) fn image_options(&self) -> ImageOptions {
+        ImageOptions {
+            dir: self.images_dir.clone(),
+            named: self.images.clone(),
+            default: self.default_image.clone(),
+            host_includes: self.host_includes.clone(),
         }
     }
 }

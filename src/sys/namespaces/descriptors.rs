@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use tokio::io::unix::AsyncFd;
+
 /// Takes ownership of a descriptor that this process was given by number: by the kernel as a
 /// call's result, or by whoever executed it.
 ///
@@ -10,6 +12,15 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 pub fn adopt(number: RawFd) -> OwnedFd {
     // SAFETY: by contract the number is open and nobody else owns it.
     unsafe { OwnedFd::from_raw_fd(number) }
+}
+
+/// Watches a descriptor from within a tokio runtime.
+///
+/// # Errors
+/// When the runtime cannot poll it.
+pub fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` names the same open descriptor until it is dropped.
+    unsafe { AsyncFd::register(descriptor) }.map_err(|error| error.into_parts().1)
 }
 
 /// Duplicates `descriptor` to `number`, which the next exec passes on; whatever was open under

@@ -10,7 +10,7 @@ mod processes;
 mod signals;
 
 pub use confine::{enter_cgroup_namespace, enter_mount_namespace, join_new_session_keyring, raise_loopback};
-pub use descriptors::{adopt, close_on_exec_from, place_at};
+pub use descriptors::{adopt, close_on_exec_from, place_at, watch};
 pub use mounts::{Access, clone_mount, map_ids, set_access};
-pub use processes::{Cloned, Namespaces, clone_into, execute, fork};
+pub use processes::{Cloned, Namespaces, clone_into, end, execute, fork};
 pub use signals::{Signals, block_no_signals};

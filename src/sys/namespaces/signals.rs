@@ -3,6 +3,8 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -50,6 +52,19 @@ impl Signals {
         let result =
             unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &raw const self.set, std::ptr::null_mut()) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Undoes the blocking in the program that `command` starts, which otherwise inherits it.
+    pub fn release_in(&self, command: &mut Command) {
+        let set = self.set;
+        let unblock = move || {
+            // SAFETY: the set was initialized by `block`.
+            let result =
+                unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+            if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        };
+        // SAFETY: the closure makes one async-signal-safe call and allocates nothing on success.
+        unsafe { command.pre_exec(unblock) };
     }
 
     /// The next signal that came, if one did.

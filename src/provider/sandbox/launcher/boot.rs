@@ -30,6 +30,7 @@ pub struct Descriptors<'a> {
     pub control: OwnedFd,
     pub ssh: OwnedFd,
     /// Held until this worker ends.
+    #[expect(dead_code, reason = "it is there to be open")]
     pub lock: OwnedFd,
 }
 

@@ -8,7 +8,6 @@ use std::convert::Infallible;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::process;
 
 use rustix::fs::{CWD, Mode, OFlags, chmod, mkdir, open, symlink};
 use rustix::io::Errno;
@@ -27,7 +26,8 @@ use super::boot::Descriptors;
 use super::channel;
 use super::wire::{At, BootOrder, Failure, Network, Privileges, Program};
 use crate::sys::namespaces::{
-    close_on_exec_from, enter_cgroup_namespace, execute, join_new_session_keyring, place_at, raise_loopback,
+    Signals, close_on_exec_from, end, enter_cgroup_namespace, execute, join_new_session_keyring, place_at,
+    raise_loopback,
 };
 
 /// What the worker and the machine's first process say to each other.
@@ -64,11 +64,11 @@ const NEVER: [CapabilitySet; 11] = [
 /// Becomes the machine. Returns neither on success nor on failure.
 pub fn run(order: &BootOrder, descriptors: &Descriptors<'_>, channel: &OwnedFd) -> ! {
     // Out of the way of the numbers that init's descriptors will take.
-    let Ok(channel) = move_up(channel) else { process::exit(1) };
+    let Ok(channel) = move_up(channel) else { end(1) };
     let Err(failure) = become_machine(order, descriptors, &channel);
     // A worker that is gone cannot be told; this process ends either way.
     drop(channel::send(&channel, &Word::Failed(failure), &[]));
-    process::exit(1)
+    end(1)
 }
 
 fn become_machine(
@@ -95,7 +95,7 @@ fn await_go(channel: &OwnedFd) -> Result<Vec<OwnedFd>, Failure> {
     match channel::receive::<Word>(channel).at("wait for the launcher")? {
         Some((Word::Go, mounts)) => Ok(mounts),
         // The worker died before this machine was recorded: it must not live.
-        None | Some((Word::Executing | Word::Failed(_), _)) => process::exit(1),
+        None | Some((Word::Executing | Word::Failed(_), _)) => end(1),
     }
 }
 
@@ -224,7 +224,7 @@ fn execute_program(
         Program::Init { grace } => grace,
         Program::Trial => {
             channel::send(channel, &Word::Executing, &[]).at("tell the launcher")?;
-            process::exit(0);
+            end(0)
         }
     };
     let arguments = [
@@ -238,18 +238,17 @@ fn execute_program(
         c"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into(),
         c"LANG=C.UTF-8".into(),
         c"HOME=/root".into(),
-        variable("RINGLEADER_BOOT_ID", order.record.boot_id)?,
-        variable("RINGLEADER_IMAGE", &order.image)?,
+        option("RINGLEADER_BOOT_ID", order.record.boot_id)?,
+        option("RINGLEADER_IMAGE", &order.image)?,
     ];
     umask(Mode::from_raw_mode(0o022));
     let program = move_up(descriptors.program).at("keep hold of init's program")?;
     place_descriptors(descriptors).at("set up the descriptors of init")?;
+    // A stop may come before init is ready to hear it. The kernel drops what a first process does
+    // not handle, unless it is blocked.
+    let _held_back = Signals::block(&[libc::SIGTERM]).at("hold back signals")?;
     channel::send(channel, &Word::Executing, &[]).at("tell the launcher")?;
     Err(execute(program, &arguments, &environment)).at("execute init")
-}
-
-fn variable(name: &str, value: impl std::fmt::Display) -> Result<CString, Failure> {
-    CString::new(format!("{name}={value}")).at("word the environment of init")
 }
 
 fn option(name: &str, value: impl std::fmt::Display) -> Result<CString, Failure> {

@@ -37,11 +37,11 @@ pub struct BootOrder {
     pub machine_dir: PathBuf,
     /// The root of the image generation.
     pub lower: PathBuf,
+    /// The generation's id, which the machine's agent reports.
+    pub image: String,
     /// The host's name for uid and gid 0 of the machine.
     pub first_id: u32,
     pub hostname: String,
-    /// The image generation's id, for the agent to tell.
-    pub image: String,
     pub network: Network,
     pub privileges: Privileges,
     pub groups: Vec<Group>,

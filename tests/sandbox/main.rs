@@ -1,0 +1,5 @@
+//! Real machines of the provider `sandbox`. Needs root, and says so.
+
+mod house;
+mod isolation;
+mod life;
