@@ -37,6 +37,8 @@ mod settings;
 mod shell;
 mod ssh;
 mod ssh_config;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 use std::ffi::OsString;
@@ -73,11 +75,15 @@ pub struct Hooks {
 /// Reads the arguments, the program's name first. What is wrong with them (or the help that was
 /// asked for) has been printed when this returns an exit code.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Program, ExitCode> {
-    let grammar = Grammar::try_parse_from(grammar::normalised(args, &registry())).map_err(|error| {
+    read(args).map_err(|error| {
         // Nothing better can be done where the stream is closed.
         let _ = error.print();
         if error.use_stderr() { ExitCode::from(Exit::USAGE.0) } else { ExitCode::SUCCESS }
-    })?;
+    })
+}
+
+fn read(args: impl IntoIterator<Item = OsString>) -> Result<Program, clap::Error> {
+    let grammar = Grammar::try_parse_from(grammar::normalised(args, &registry()))?;
     Ok(match grammar.command {
         Command::Daemon(daemon::DaemonVerb::Run(run)) => Program::Daemon(run),
         command => Program::Client(Box::new(Invocation { globals: grammar.globals, command })),

@@ -42,7 +42,8 @@ impl Target {
         self.namespace.as_ref().map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default()
     }
 
-    fn collection(&self) -> String {
+    /// The path of all the kind's objects there.
+    pub(super) fn collection(&self) -> String {
         let Kind { group, version, plural, .. } = self.kind;
         match &self.namespace {
             Some(namespace) => {

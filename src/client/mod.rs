@@ -6,6 +6,8 @@
 
 mod api;
 mod error;
+#[cfg(test)]
+pub mod fake;
 mod follow;
 mod server;
 mod status;
