@@ -18,23 +18,31 @@ pub struct House {
     pub sandbox: Sandbox,
     pub data: TempDir,
     pub instance: Ulid,
+    image: &'static str,
 }
 
 impl House {
     /// # Panics
     /// When machines cannot be made here: these tests prove nothing then.
     pub fn new() -> Self {
+        Self::on("tiny")
+    }
+
+    /// Over the image of that name: `tiny`, or `host` for this host's own packages.
+    ///
+    /// # Panics
+    /// As `new`.
+    pub fn on(image: &'static str) -> Self {
         let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a data directory");
         let instance = Ulid::from(ringleader::clock::entropy());
-        let sandbox = open(data.path(), instance);
-        Self { sandbox, data, instance }
+        let sandbox = open(data.path(), instance, image);
+        Self { sandbox, data, instance, image }
     }
 
     /// Another daemon's life on the same data, as after a restart.
     pub fn reopened(self) -> Self {
-        drop(self.sandbox);
-        let sandbox = open(self.data.path(), self.instance);
-        Self { sandbox, data: self.data, instance: self.instance }
+        let sandbox = open(self.data.path(), self.instance, self.image);
+        Self { sandbox, ..self }
     }
 
     pub fn directory(&self, id: Ulid) -> PathBuf {
@@ -76,13 +84,13 @@ impl House {
     }
 }
 
-fn open(data: &Path, instance: Ulid) -> Sandbox {
+fn open(data: &Path, instance: Ulid, image: &str) -> Sandbox {
     assert!(rustix::process::geteuid().is_root(), "the sandbox tests make real machines: run them as root");
     let launcher = launcher::spawn_program(Path::new(env!("CARGO_BIN_EXE_rl"))).expect("a launcher");
     let mut options = SandboxOptions::new(instance, data.to_owned());
     options.images_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sandbox-images");
     options.images.insert("tiny".into(), tiny_root().to_owned());
-    options.default_image = "tiny".into();
+    options.default_image = image.into();
     options.stop_grace = Duration::from_secs(2);
     let sandbox = Sandbox::new(options, launcher).expect("the provider opens");
     assert_eq!(sandbox.availability(), Availability::Available);
