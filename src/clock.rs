@@ -10,6 +10,7 @@ pub fn tick() -> Tick {
 
 /// The wall clock, in UTC, to the millisecond.
 #[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the one reader of the clock")]
 pub fn now() -> Time {
     Time::from_millis(chrono::Utc::now().timestamp_millis())
 }

@@ -30,10 +30,10 @@ pub async fn sweep(providers: Providers, view: View) {
         for uid in before.intersection(&now) {
             match provider.delete(*uid).await {
                 Ok(()) => {
-                    tracing::warn!(provider = provider.name(), machine = %uid, "removed a machine no record knows")
+                    tracing::warn!(provider = provider.name(), machine = %uid, "removed a machine no record knows");
                 }
                 Err(error) => {
-                    tracing::error!(provider = provider.name(), machine = %uid, %error, "a machine no record knows stays")
+                    tracing::error!(provider = provider.name(), machine = %uid, %error, "a machine no record knows stays");
                 }
             }
         }

@@ -66,7 +66,9 @@ impl Core for Catalog {
     }
 
     fn evolve(&mut self, changes: &[Change]) {
-        changes.iter().for_each(|change| Self::evolve(self, change));
+        for change in changes {
+            Self::evolve(self, change);
+        }
     }
 
     fn stored(change: &Change) -> store::Write {

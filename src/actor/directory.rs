@@ -123,7 +123,7 @@ impl Directory {
         match addr {
             Some(addr) => addr.do_send(Wanted(want)),
             None => {
-                tracing::error!(provider = want.machine.provider, member = %want.member_uid, "no such provider")
+                tracing::error!(provider = want.machine.provider, member = %want.member_uid, "no such provider");
             }
         }
     }

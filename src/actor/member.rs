@@ -24,7 +24,7 @@ use crate::store::OwnerId;
 /// How long the agent may take for its first word after the stream is open: a machine may boot meanwhile.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long one order may take; the small configuration pass takes milliseconds.
-const APPLY_TIMEOUT: Duration = Duration::from_secs(120);
+const APPLY_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The newest wish of the owner.
 #[derive(Message)]

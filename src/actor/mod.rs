@@ -19,6 +19,7 @@ pub mod core;
 pub mod directory;
 pub mod doors;
 mod fleet;
+pub mod house;
 pub mod member;
 pub mod owner;
 mod placement;

@@ -23,7 +23,10 @@ use crate::view::{Key, Resource, View};
 /// More single acts than this in one pass, and the rest waits for the next turn of the mailbox.
 const ACTS_PER_TURN_MAX: usize = 4096;
 /// Timers never wait longer than this; the clock may have been set meanwhile.
-const TIMER_MAX: Duration = Duration::from_secs(24 * 3600);
+const TIMER_MAX: Duration = Duration::from_hours(24);
+
+/// A write as a command, and what it leads to.
+type Judged<C> = (Reading<<C as Core>::Command>, Decided<<C as Core>::Change>);
 
 /// Where the answer to a write goes.
 pub type Reply = oneshot::Sender<Result<Written, Refusal>>;
@@ -129,11 +132,7 @@ impl<C: Core> Owner<C> {
         self.settle(ctx);
     }
 
-    fn judge(
-        &self,
-        write: &Write,
-        tick: &Tick,
-    ) -> Result<(Reading<C::Command>, Decided<C::Change>), Refusal> {
+    fn judge(&self, write: &Write, tick: &Tick) -> Result<Judged<C>, Refusal> {
         let Reading { command, key, creates, expected_version, warnings } =
             self.core.read(write, tick, &self.sources)?;
         if let Some(expected) = expected_version {
@@ -257,10 +256,11 @@ impl<C: Core> Owner<C> {
                 Refusal::Unavailable("the daemon is restarting this object's owner: try again".into())
             }
         };
-        match reply {
-            Some(reply) => reply.send(Err(refusal)),
+        if let Some(reply) = reply {
+            reply.send(Err(refusal));
+        } else {
             // A name that is taken, most likely: the next act of the pass tries another.
-            None => tracing::warn!(owner = %self.id, %conflict, "a decision was not taken"),
+            tracing::warn!(owner = %self.id, %conflict, "a decision was not taken");
         }
     }
 

@@ -45,6 +45,7 @@ pub enum Command {
 }
 
 /// What is stored, and what moves memory.
+#[expect(clippy::large_enum_variant, reason = "removals are rare, and changes short-lived")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Put(Item),

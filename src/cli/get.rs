@@ -182,7 +182,9 @@ async fn watch(
             return objects.iter().try_for_each(print_one);
         }
         let now = clock::now();
-        objects.iter().for_each(|object| table.add(object, now));
+        for object in objects {
+            table.add(object, now);
+        }
         Ok(table.table.take_rows().into_iter().try_for_each(|line| session.console.print(line))?)
     };
     if tabular {

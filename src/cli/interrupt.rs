@@ -11,6 +11,7 @@ pub struct Interrupts {
 
 /// Which signal came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::enum_variant_names, reason = "the signal's own name")]
 pub enum Interrupt {
     /// Ctrl-C.
     Interrupt,

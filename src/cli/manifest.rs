@@ -135,12 +135,11 @@ fn unknown_type(registry: &Registry, api_version: &str, kind: &str) -> String {
     if api_version.is_empty() || kind.is_empty() {
         return "apiVersion and kind are both required".into();
     }
-    match registry.kinds().iter().find(|known| known.kind.eq_ignore_ascii_case(kind)) {
-        Some(known) => format!("write apiVersion: {} and kind: {}", known.api_version(), known.kind),
-        None => {
-            let kinds: Vec<&str> = registry.kinds().iter().map(|kind| kind.kind).collect();
-            format!("no kind {kind:?} in {api_version:?}: the kinds are {}", kinds.join(", "))
-        }
+    if let Some(known) = registry.kinds().iter().find(|known| known.kind.eq_ignore_ascii_case(kind)) {
+        format!("write apiVersion: {} and kind: {}", known.api_version(), known.kind)
+    } else {
+        let kinds: Vec<&str> = registry.kinds().iter().map(|kind| kind.kind).collect();
+        format!("no kind {kind:?} in {api_version:?}: the kinds are {}", kinds.join(", "))
     }
 }
 

@@ -18,6 +18,7 @@ pub const SUFFIX: &str = ".rl";
 
 /// A member as SSH sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "SSH calls them host keys")]
 pub struct Host {
     /// The workstation's name.
     pub workstation: String,
@@ -112,13 +113,12 @@ fn nobody(name: &str, namespace: &str) -> String {
 fn unreachable_because(target: &Target, object: &Value) -> String {
     let (kind, name) = (target.kind.singular, name_of(object));
     let phase = text_at(object, "/status/phase");
-    match phase {
-        "Failed" => format!("{target} {}", failed(object)),
-        _ => {
-            let phase = if phase.is_empty() { "Pending" } else { phase };
-            let namespace = target.namespace.as_deref().unwrap_or_default();
-            format!("{target} is {phase} and cannot be reached yet: `rl wait {kind} {name} -n {namespace}`")
-        }
+    if phase == "Failed" {
+        format!("{target} {}", failed(object))
+    } else {
+        let phase = if phase.is_empty() { "Pending" } else { phase };
+        let namespace = target.namespace.as_deref().unwrap_or_default();
+        format!("{target} is {phase} and cannot be reached yet: `rl wait {kind} {name} -n {namespace}`")
     }
 }
 

@@ -78,12 +78,11 @@ fn add_lease(hosts: &mut Vec<(Vec<String>, Host)>, namespace: &str, lease: &Valu
     let member = text_at(lease, "/status/workstationName");
     let taken = hosts.iter().any(|(names, _)| names.iter().any(|name| name == name_of(lease)));
     let names: Vec<String> = if taken { Vec::new() } else { vec![name_of(lease).to_owned()] };
-    match hosts.iter_mut().find(|(_, host)| host.workstation == member) {
-        Some((present, _)) => present.extend(names),
-        None => {
-            let all = std::iter::once(member.to_owned()).chain(names).collect();
-            hosts.extend(Host::of(member, namespace, lease).map(|host| (all, host)));
-        }
+    if let Some((present, _)) = hosts.iter_mut().find(|(_, host)| host.workstation == member) {
+        present.extend(names);
+    } else {
+        let all = std::iter::once(member.to_owned()).chain(names).collect();
+        hosts.extend(Host::of(member, namespace, lease).map(|host| (all, host)));
     }
 }
 

@@ -1,13 +1,11 @@
 //! From settings to a serving daemon, and back.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor as _, Addr, Arbiter, ArbiterHandle};
 use anyhow::Context as _;
 use sd_notify::NotifyState;
-use tokio::runtime::Runtime;
-use tokio::sync::{Semaphore, watch as channel};
+use tokio::sync::watch as channel;
 
 use super::log::LevelSwitch;
 use super::signals::{Asked, Signals};
@@ -15,20 +13,13 @@ use super::{LOST, log, socket};
 use crate::actor::adoption;
 use crate::actor::backend::Doors;
 use crate::actor::core::Sources;
-use crate::actor::directory::Directory;
-use crate::actor::member::Surroundings;
-use crate::actor::supervisor::{GivenUp, Start, Supervisor};
-use crate::actor::watchdog;
+use crate::actor::house::House;
 use crate::object;
 use crate::provider::sandbox::{Sandbox, SandboxOptions, launcher};
 use crate::provider::{Provider, Providers};
 use crate::settings::{self, Overrides, Settings};
-use crate::store::{OwnerId, Store, StoreOptions};
+use crate::store::{Store, StoreOptions};
 use crate::{http, view};
-
-/// Arbiters of owners and members; the supervisor has one more of its own, so that a stuck handler
-/// never holds it up.
-const ARBITERS: usize = 2;
 
 /// Runs the daemon until it is told to stop.
 pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
@@ -56,12 +47,15 @@ pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
         space: Arc::new(move || space.space()),
     };
 
-    let actors = Actors::start(&runtime, &settings, &store, sources.clone(), Arc::clone(&providers))?;
+    let (places, watched) = (settings.builds_at_once_max, Arc::clone(&providers));
+    let house = House::start(runtime.handle().clone(), places, &store, sources.clone(), watched)
+        .context("cannot start the actors")?;
+    watch_over(&house)?;
     let doors = Arc::new(Doors {
         sources,
-        directory: actors.directory.clone(),
-        supervisor: actors.supervisor.clone(),
-        given_up: actors.given_up.clone(),
+        directory: house.directory.clone(),
+        supervisor: house.supervisor.clone(),
+        given_up: house.given_up.clone(),
         instance: store.instance(),
         data_dir: settings.data_dir.display().to_string(),
     });
@@ -73,7 +67,7 @@ pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
         let listener = tokio::net::UnixListener::from_std(listener).context("cannot use the socket")?;
         let serving = tokio::spawn(http::serve(doors, listener, http_options(&settings), stopping));
         ready(&settings);
-        serve_until_stopped(&level, &overrides, &actors).await?;
+        serve_until_stopped(&level, &overrides, &house).await?;
         tracing::info!("stopping: members live on");
         notify(&[NotifyState::Stopping]);
         stop.send_replace(true);
@@ -82,113 +76,18 @@ pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
     if let Err(error) = std::fs::remove_file(&settings.socket) {
         tracing::debug!(%error, "the socket was not there any more");
     }
-    actors.stop();
+    house.stop();
     store.close();
     outcome
 }
 
-/// Everything actix.
-struct Actors {
-    directory: Directory,
-    supervisor: Addr<Supervisor>,
-    given_up: GivenUp,
-    builds: Builds,
-    arbiters: Vec<ArbiterHandle>,
-    system: actix::System,
-}
-
-/// How many machines may be built at once, and how many of those places there are now.
-struct Builds {
-    places: Arc<Semaphore>,
-    most: Mutex<usize>,
-}
-
-impl Builds {
-    fn new(most: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(most)), most: Mutex::new(most) }
-    }
-
-    /// Builds under way keep their places; fewer places are taken back as they come free.
-    fn resize(&self, most: usize) {
-        let mut now = self.most.lock().unwrap_or_else(PoisonError::into_inner);
-        if most >= *now {
-            self.places.add_permits(most - *now);
-        } else {
-            let (places, fewer) = (Arc::clone(&self.places), u32::try_from(*now - most).unwrap_or(u32::MAX));
-            tokio::spawn(async move {
-                if let Ok(taken) = places.acquire_many(fewer).await {
-                    taken.forget();
-                }
-            });
-        }
-        *now = most;
-    }
-}
-
-impl Actors {
-    fn start(
-        runtime: &Runtime,
-        settings: &Settings,
-        store: &Store,
-        sources: Sources,
-        providers: Providers,
-    ) -> anyhow::Result<Self> {
-        let (system, arbiters) = system()?;
-        let supervisors = arbiters[ARBITERS].clone();
-        let directory = Directory::new(arbiters[..ARBITERS].to_vec(), providers);
-        let builds = Builds::new(settings.builds_at_once_max);
-        directory.furnish(Surroundings {
-            directory: directory.clone(),
-            runtime: runtime.handle().clone(),
-            builds: Arc::clone(&builds.places),
-        });
-        let given_up = GivenUp::default();
-        let supervisor = {
-            let (store, directory, given_up) = (store.clone(), directory.clone(), given_up.clone());
-            Supervisor::start_in_arbiter(&supervisors, move |_| {
-                Supervisor::new(store, directory, sources, given_up)
-            })
-        };
-        // The catalog also makes what always exists, in a new store too.
-        supervisor.do_send(Start { owner: OwnerId::Catalog, ask: None });
-        watch_over(arbiters.clone())?;
-        Ok(Self { directory, supervisor, given_up, builds, arbiters, system })
-    }
-
-    fn stop(&self) {
-        for arbiter in &self.arbiters {
-            arbiter.stop();
-        }
-        self.system.stop();
-    }
-}
-
-/// actix's system in a thread of its own, and the arbiters in it.
-fn system() -> anyhow::Result<(actix::System, Vec<ArbiterHandle>)> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let body = move || {
-        let runner = actix::System::new();
-        let arbiters: Vec<Arbiter> =
-            runner.block_on(async { (0..=ARBITERS).map(|_| Arbiter::new()).collect() });
-        let handles = arbiters.iter().map(Arbiter::handle).collect();
-        let _ = sender.send((actix::System::current(), handles));
-        if let Err(error) = runner.run() {
-            tracing::error!(%error, "the actor system failed");
-        }
-        drop(arbiters);
-    };
-    std::thread::Builder::new().name("actors".into()).spawn(body).context("cannot start the actors")?;
-    receiver.recv().context("the actors did not start")
-}
-
-fn watch_over(arbiters: Vec<ArbiterHandle>) -> anyhow::Result<()> {
-    let within = sd_notify::watchdog_enabled();
+fn watch_over(house: &House) -> anyhow::Result<()> {
     let alive = || notify(&[NotifyState::Watchdog]);
     let stuck = |arbiter| {
         tracing::error!(arbiter, "an arbiter does not answer: the daemon ends, members live on");
         end_at_once();
     };
-    watchdog::start(arbiters, alive, stuck, within).context("cannot start the watchdog")
+    house.watch(alive, stuck, sd_notify::watchdog_enabled()).context("cannot start the watchdog")
 }
 
 /// For a daemon whose store or arbiters are lost: nothing that is left may run on.
@@ -214,23 +113,23 @@ async fn wait_for_the_catalog(view: &view::View) -> anyhow::Result<()> {
 async fn serve_until_stopped(
     level: &LevelSwitch,
     overrides: &Overrides,
-    actors: &Actors,
+    house: &House,
 ) -> anyhow::Result<()> {
     let mut signals = Signals::listen().context("cannot listen to signals")?;
     loop {
         match signals.next().await {
             Asked::Stop => return Ok(()),
-            Asked::Reload => reload(level, overrides, actors),
+            Asked::Reload => reload(level, overrides, house),
         }
     }
 }
 
 /// Takes what may change while the daemon runs. Settings that are wrong change nothing.
-fn reload(level: &LevelSwitch, overrides: &Overrides, actors: &Actors) {
+fn reload(level: &LevelSwitch, overrides: &Overrides, house: &House) {
     let reread = settings::load(overrides).map_err(anyhow::Error::from);
     match reread.and_then(|settings| level.set(&settings.log.level).map(|()| settings)) {
         Ok(settings) => {
-            actors.builds.resize(settings.builds_at_once_max);
+            house.builds.resize(settings.builds_at_once_max);
             tracing::info!(
                 log.level = settings.log.level,
                 builds_at_once_max = settings.builds_at_once_max,

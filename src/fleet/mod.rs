@@ -146,7 +146,7 @@ impl Fleet {
                 continue;
             }
             let revision = station.revision + 1;
-            let next = Station { asked, revision, ..station.clone() };
+            let next = Station { revision, asked, ..station.clone() };
             let wants = vec![next.want()];
             return Decision { changes: vec![Change::Put(Box::new(next))], wants };
         }

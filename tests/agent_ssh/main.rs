@@ -353,9 +353,8 @@ impl Ended {
 async fn wait_for_output(channel: &mut russh::Channel<client::Msg>, wanted: &[u8]) {
     let mut output = Vec::new();
     while output != wanted {
-        match channel.wait().await.expect("open") {
-            ChannelMsg::Data { data } => output.extend_from_slice(&data),
-            _ => {}
+        if let ChannelMsg::Data { data } = channel.wait().await.expect("open") {
+            output.extend_from_slice(&data);
         }
     }
 }

@@ -76,7 +76,7 @@ fn killed_at_any_moment_it_neither_loses_nor_doubles_nor_leaks() {
     let different: BTreeSet<&String> = members.iter().collect();
     assert_eq!(different.len(), members.len(), "a member is lent twice: {members:?}");
     daemon.clear();
-    let machines = std::fs::read_dir(daemon.data().join("machines")).map(Iterator::count).unwrap_or(0);
+    let machines = std::fs::read_dir(daemon.data().join("machines")).map_or(0, Iterator::count);
     assert_eq!(machines, 0, "machines are left in the data directory");
 }
 

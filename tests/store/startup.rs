@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use super::*;
 
@@ -245,7 +246,15 @@ fn with_one_user() -> (tempfile::TempDir, PathBuf) {
 
 /// Changes the tree behind the store's back.
 fn tamper(dir: &Path, change: impl FnOnce(&sled::Db)) {
-    let tree = sled::Config::new().path(dir.join("sled")).open().expect("sled opens");
+    // sled lets go of its lock a moment after the last handle has gone.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let tree = loop {
+        match sled::Config::new().path(dir.join("sled")).open() {
+            Ok(tree) => break tree,
+            Err(error) => assert!(Instant::now() < deadline, "sled does not open: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
     change(&tree);
     tree.flush().expect("flushed");
 }

@@ -83,7 +83,7 @@ fn generic(page: &mut Page, object: &Value) -> anyhow::Result<()> {
         match value {
             Value::Object(_) | Value::Array(_) => page.block(field, &output::yaml(value)?),
             Value::String(text) => page.field(field, text),
-            other => page.field(field, &other.to_string()),
+            other => page.field(field, other.to_string()),
         }
     }
     Ok(())

@@ -38,7 +38,7 @@ impl Page {
         let Some(text) = value.and_then(Value::as_str) else { return };
         match Time::parse(text) {
             Ok(time) if time > self.now => {
-                self.field(name, format!("{text} ({})", age::relative(time, self.now)))
+                self.field(name, format!("{text} ({})", age::relative(time, self.now)));
             }
             Ok(time) => self.field(name, format!("{text} ({} ago)", age::relative(time, self.now))),
             Err(_) => self.field(name, text),

@@ -14,8 +14,8 @@ use crate::cli::grammar::Globals;
 use crate::cli::session::Session;
 
 /// A first start takes an image, which may mean copying `/usr`.
-const READY_WITHIN: Duration = Duration::from_secs(120);
-const STOPPED_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_mins(2);
+const STOPPED_WITHIN: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How much of a failed daemon's log is shown.
 const LOG_LINES_SHOWN: usize = 15;

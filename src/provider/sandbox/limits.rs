@@ -24,7 +24,7 @@ pub struct Limits {
 }
 
 const KNOWN: &str = "memory, cpus, disk, pids, network, nesting";
-const GIB: f64 = (1_u64 << 30) as f64;
+const GIB: f64 = 1_073_741_824.0;
 
 /// Reads `config`, reporting every wrong key with its path below `base`.
 ///

@@ -41,7 +41,7 @@ pub enum State {
 }
 
 /// No boot or stop takes longer than this, so whoever holds a lock longer is stuck.
-const LOCK_LIMIT: Duration = Duration::from_secs(60);
+const LOCK_LIMIT: Duration = Duration::from_mins(1);
 
 impl Machine {
     pub fn new(machines_dir: &Path, id: Ulid) -> Self {

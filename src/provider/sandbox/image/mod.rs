@@ -169,7 +169,7 @@ impl Images {
     pub fn by_id(&self, id: &str) -> Option<Arc<Generation>> {
         let (name, generation) = id.split_once('/')?;
         let directory = self.options.dir.join(name).join(generation);
-        info(&directory).map(|_| Arc::new(self.generation_in(name, &directory)))
+        info(&directory).map(|_| Arc::new(generation_in(name, &directory)))
     }
 
     /// Every image, in order of name.
@@ -186,10 +186,10 @@ impl Images {
                 let directory = self.options.dir.join(&generation.id);
                 match fs::remove_dir_all(&directory) {
                     Ok(()) => {
-                        tracing::info!(generation = generation.id, "removed an image generation nobody uses")
+                        tracing::info!(generation = generation.id, "removed an image generation nobody uses");
                     }
                     Err(error) => {
-                        tracing::warn!(generation = generation.id, %error, "an unused image generation stays")
+                        tracing::warn!(generation = generation.id, %error, "an unused image generation stays");
                     }
                 }
             }
@@ -221,7 +221,7 @@ impl Images {
         finish(&building, &info, &directory)?;
         let took_ms = clock::monotonic_ms().saturating_sub(tick.monotonic_ms);
         tracing::info!(image = name, generation = info.id, took_ms, "took an image generation");
-        Ok(Arc::new(self.generation_in(name, &directory)))
+        Ok(Arc::new(generation_in(name, &directory)))
     }
 
     fn current(&self, name: &str) -> Option<Arc<Generation>> {
@@ -281,11 +281,6 @@ impl Images {
         ImageError::NotCarried { asked: asked.to_owned(), carried }
     }
 
-    fn generation_in(&self, name: &str, directory: &Path) -> Generation {
-        let ulid = directory.file_name().unwrap_or_default().to_string_lossy();
-        Generation { name: name.to_owned(), id: format!("{name}/{ulid}"), root: directory.join("root") }
-    }
-
     fn lock(&self, name: &str) -> Result<File, ImageError> {
         let home = self.options.dir.join(name);
         private_directory(&home)?;
@@ -334,6 +329,11 @@ fn finish(building: &Path, info: &GenerationInfo, directory: &Path) -> Result<()
     fs::rename(building, directory).map_err(files("name", directory))?;
     let home = directory.parent().unwrap_or(directory);
     File::open(home).and_then(|home| home.sync_all()).map_err(files("sync", home))
+}
+
+fn generation_in(name: &str, directory: &Path) -> Generation {
+    let ulid = directory.file_name().unwrap_or_default().to_string_lossy();
+    Generation { name: name.to_owned(), id: format!("{name}/{ulid}"), root: directory.join("root") }
 }
 
 fn info(directory: &Path) -> Option<GenerationInfo> {

@@ -93,6 +93,7 @@ fn an_interrupted_build_is_removed_at_the_next_start() {
     images.generation("small").expect("taken");
     let left = dir.path().join("images/small/.building-x/root");
     fs::create_dir_all(&left).expect("made");
-    with_small(dir.path());
+    let named = BTreeMap::from([("small".to_owned(), dir.path().join("small"))]);
+    Images::open(ImageOptions { named, ..options(dir.path()) }).expect("opens");
     assert!(!left.exists());
 }

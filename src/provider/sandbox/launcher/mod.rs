@@ -89,7 +89,8 @@ fn serve() -> io::Result<()> {
         match fork() {
             Ok(Cloned::Child) => {
                 signals.unblock()?;
-                return work(&request, descriptors, &program);
+                work(&request, descriptors, &program);
+                return Ok(());
             }
             Ok(Cloned::Parent { child, .. }) => {
                 workers.insert(child, request.number);
@@ -100,7 +101,7 @@ fn serve() -> io::Result<()> {
 }
 
 /// What a worker does with its one order.
-fn work(request: &Request, descriptors: Vec<OwnedFd>, program: &File) -> io::Result<()> {
+fn work(request: &Request, descriptors: Vec<OwnedFd>, program: &File) {
     let outcome = match <[OwnedFd; 3]>::try_from(descriptors) {
         Ok([control, ssh, lock]) => {
             boot::boot(&request.order, &boot::Descriptors { program, control, ssh, lock })
@@ -109,7 +110,6 @@ fn work(request: &Request, descriptors: Vec<OwnedFd>, program: &File) -> io::Res
     };
     // The daemon may be gone. The machine is recorded, so whoever comes next finds it.
     drop(answer(request.number, outcome));
-    Ok(())
 }
 
 /// Waits for every child that has ended, and answers for workers that could not.

@@ -1,0 +1,128 @@
+//! The actors of one daemon, started together and stopped together.
+
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use actix::{Actor as _, Addr, Arbiter, ArbiterHandle};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use super::core::Sources;
+use super::directory::Directory;
+use super::member::Surroundings;
+use super::supervisor::{GivenUp, Start, Supervisor};
+use super::watchdog;
+use crate::provider::Providers;
+use crate::store::{OwnerId, Store};
+
+/// Arbiters of owners and members; the supervisor has one more of its own, so that a stuck handler
+/// never holds it up.
+const ARBITERS: usize = 2;
+
+/// Everything that runs in arbiters.
+pub struct House {
+    pub directory: Directory,
+    pub supervisor: Addr<Supervisor>,
+    pub given_up: GivenUp,
+    pub builds: Builds,
+    arbiters: Vec<ArbiterHandle>,
+    system: actix::System,
+}
+
+/// How many machines may be built at once, and how many of those places there are now.
+pub struct Builds {
+    places: Arc<Semaphore>,
+    most: Mutex<usize>,
+}
+
+impl Builds {
+    fn new(most: usize) -> Self {
+        Self { places: Arc::new(Semaphore::new(most)), most: Mutex::new(most) }
+    }
+
+    /// Changes how many there are. Builds under way keep their places; fewer places are taken back as they come free.
+    pub fn resize(&self, most: usize) {
+        let mut now = self.most.lock().unwrap_or_else(PoisonError::into_inner);
+        if most >= *now {
+            self.places.add_permits(most - *now);
+        } else {
+            let (places, fewer) = (Arc::clone(&self.places), u32::try_from(*now - most).unwrap_or(u32::MAX));
+            tokio::spawn(async move {
+                if let Ok(taken) = places.acquire_many(fewer).await {
+                    taken.forget();
+                }
+            });
+        }
+        *now = most;
+    }
+}
+
+impl House {
+    /// Starts the arbiters, the supervisor, and through it every owner that the store knows.
+    /// `runtime` carries provider calls and agent traffic.
+    ///
+    /// # Errors
+    /// When no thread can be made.
+    pub fn start(
+        runtime: Handle,
+        builds_at_once_max: usize,
+        store: &Store,
+        sources: Sources,
+        providers: Providers,
+    ) -> std::io::Result<Self> {
+        let (system, arbiters) = system()?;
+        let directory = Directory::new(arbiters[..ARBITERS].to_vec(), providers);
+        let builds = Builds::new(builds_at_once_max);
+        let around =
+            Surroundings { directory: directory.clone(), runtime, builds: Arc::clone(&builds.places) };
+        directory.furnish(around);
+        let given_up = GivenUp::default();
+        let supervisor = {
+            let (store, directory, given_up) = (store.clone(), directory.clone(), given_up.clone());
+            Supervisor::start_in_arbiter(&arbiters[ARBITERS], move |_| {
+                Supervisor::new(store, directory, sources, given_up)
+            })
+        };
+        // The catalog also makes what always exists, in a new store too.
+        supervisor.do_send(Start { owner: OwnerId::Catalog, ask: None });
+        Ok(Self { directory, supervisor, given_up, builds, arbiters, system })
+    }
+
+    /// Pings every arbiter from now on; see [`watchdog`].
+    ///
+    /// # Errors
+    /// When no thread can be made.
+    pub fn watch(
+        &self,
+        on_alive: impl Fn() + Send + 'static,
+        on_stuck: impl Fn(usize) + Send + 'static,
+        alive_within: Option<std::time::Duration>,
+    ) -> std::io::Result<()> {
+        watchdog::start(self.arbiters.clone(), on_alive, on_stuck, alive_within)
+    }
+
+    /// Ends every actor. What they had submitted is written all the same.
+    pub fn stop(&self) {
+        for arbiter in &self.arbiters {
+            arbiter.stop();
+        }
+        self.system.stop();
+    }
+}
+
+/// actix's system in a thread of its own, and the arbiters in it.
+fn system() -> std::io::Result<(actix::System, Vec<ArbiterHandle>)> {
+    let (sender, started) = mpsc::channel();
+    let body = move || {
+        let runner = actix::System::new();
+        let arbiters: Vec<Arbiter> =
+            runner.block_on(async { (0..=ARBITERS).map(|_| Arbiter::new()).collect() });
+        let handles = arbiters.iter().map(Arbiter::handle).collect();
+        let _ = sender.send((actix::System::current(), handles));
+        if let Err(error) = runner.run() {
+            tracing::error!(%error, "the actor system failed");
+        }
+        drop(arbiters);
+    };
+    std::thread::Builder::new().name("actors".into()).spawn(body)?;
+    started.recv().map_err(std::io::Error::other)
+}
