@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use ringleader::machine::MachineSpec;
@@ -15,7 +15,8 @@ use ulid::Ulid;
 
 /// A provider on a data directory of its own, over a small made-up image.
 pub struct House {
-    pub sandbox: Sandbox,
+    pub sandbox: Arc<Sandbox>,
+    sweeper: Sweeper,
     pub data: TempDir,
     pub instance: Ulid,
     image: &'static str,
@@ -35,14 +36,15 @@ impl House {
     pub fn on(image: &'static str) -> Self {
         let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a data directory");
         let instance = Ulid::from(ringleader::clock::entropy());
-        let sandbox = open(data.path(), instance, image);
-        Self { sandbox, data, instance, image }
+        let sandbox = Arc::new(open(data.path(), instance, image));
+        Self { sweeper: Sweeper(Some(Arc::clone(&sandbox))), sandbox, data, instance, image }
     }
 
     /// Another daemon's life on the same data, as after a restart.
-    pub fn reopened(self) -> Self {
-        let sandbox = open(self.data.path(), self.instance, self.image);
-        Self { sandbox, ..self }
+    pub fn reopened(mut self) -> Self {
+        self.sweeper.0 = None;
+        let sandbox = Arc::new(open(self.data.path(), self.instance, self.image));
+        Self { sweeper: Sweeper(Some(Arc::clone(&sandbox))), sandbox, ..self }
     }
 
     pub fn directory(&self, id: Ulid) -> PathBuf {
@@ -81,6 +83,27 @@ impl House {
 
     pub async fn is_running(&self, id: Ulid) -> bool {
         matches!(self.sandbox.inspect(id).await.expect("an answer"), Inspection::Running { .. })
+    }
+}
+
+/// Deletes the machines of a test that failed, before their directory goes.
+struct Sweeper(Option<Arc<Sandbox>>);
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        let Some(sandbox) = self.0.take() else { return };
+        // A thread of its own: the test's runtime cannot wait here.
+        let sweep = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async {
+                for id in sandbox.list().await.unwrap_or_default() {
+                    // The test has failed already; this is to leave nothing running.
+                    drop(sandbox.delete(id).await);
+                }
+            });
+            std::io::Result::Ok(())
+        });
+        drop(sweep.join());
     }
 }
 

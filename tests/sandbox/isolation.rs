@@ -51,7 +51,9 @@ async fn nothing_that_only_the_hosts_root_may_read_is_in_the_hosts_image() {
     assert!(secrets > 0, "this host has no file that only root may read, so this shows nothing");
     let planted = tempfile::NamedTempFile::new_in("/root").expect("a file only root may read");
     assert!(!house.inside(id, &format!("cat {}", planted.path().display())).status.success());
-    assert!(house.said(id, "cat /etc/shadow").lines().all(|line| line.contains(":*:") || line.contains(":!")));
+    assert!(
+        house.said(id, "cat /etc/shadow").lines().all(|line| line.contains(":*:") || line.contains(":!"))
+    );
     house.sandbox.delete(id).await.expect("deleted");
 }
 
@@ -62,7 +64,10 @@ async fn every_alternative_of_the_hosts_image_leads_somewhere() {
     house.sandbox.create(id, &spec("whole")).await.expect("made");
     let script = r#"for f in /etc/alternatives/*; do test -e "$f" || echo "$f"; done"#;
     assert_eq!(house.said(id, script), "");
-    assert_eq!(house.said(id, "cat /etc/os-release"), fs::read_to_string("/etc/os-release").expect("readable").trim());
+    assert_eq!(
+        house.said(id, "cat /etc/os-release"),
+        fs::read_to_string("/etc/os-release").expect("readable").trim()
+    );
     house.said(id, "perl -e 'print 1' && awk 'BEGIN { exit 0 }' && dpkg -s base-files");
     house.sandbox.delete(id).await.expect("deleted");
 }
