@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use ringleader::machine::MachineSpec;
@@ -15,26 +15,36 @@ use ulid::Ulid;
 
 /// A provider on a data directory of its own, over a small made-up image.
 pub struct House {
-    pub sandbox: Sandbox,
+    pub sandbox: Arc<Sandbox>,
+    sweeper: Sweeper,
     pub data: TempDir,
     pub instance: Ulid,
+    image: &'static str,
 }
 
 impl House {
     /// # Panics
     /// When machines cannot be made here: these tests prove nothing then.
     pub fn new() -> Self {
+        Self::on("tiny")
+    }
+
+    /// Over the image of that name: `tiny`, or `host` for this host's own packages.
+    ///
+    /// # Panics
+    /// As `new`.
+    pub fn on(image: &'static str) -> Self {
         let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a data directory");
         let instance = Ulid::from(ringleader::clock::entropy());
-        let sandbox = open(data.path(), instance);
-        Self { sandbox, data, instance }
+        let sandbox = Arc::new(open(data.path(), instance, image));
+        Self { sweeper: Sweeper(Some(Arc::clone(&sandbox))), sandbox, data, instance, image }
     }
 
     /// Another daemon's life on the same data, as after a restart.
-    pub fn reopened(self) -> Self {
-        drop(self.sandbox);
-        let sandbox = open(self.data.path(), self.instance);
-        Self { sandbox, data: self.data, instance: self.instance }
+    pub fn reopened(mut self) -> Self {
+        self.sweeper.0 = None;
+        let sandbox = Arc::new(open(self.data.path(), self.instance, self.image));
+        Self { sweeper: Sweeper(Some(Arc::clone(&sandbox))), sandbox, ..self }
     }
 
     pub fn directory(&self, id: Ulid) -> PathBuf {
@@ -76,13 +86,34 @@ impl House {
     }
 }
 
-fn open(data: &Path, instance: Ulid) -> Sandbox {
+/// Deletes the machines of a test that failed, before their directory goes.
+struct Sweeper(Option<Arc<Sandbox>>);
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        let Some(sandbox) = self.0.take() else { return };
+        // A thread of its own: the test's runtime cannot wait here.
+        let sweep = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async {
+                for id in sandbox.list().await.unwrap_or_default() {
+                    // The test has failed already; this is to leave nothing running.
+                    drop(sandbox.delete(id).await);
+                }
+            });
+            std::io::Result::Ok(())
+        });
+        drop(sweep.join());
+    }
+}
+
+fn open(data: &Path, instance: Ulid, image: &str) -> Sandbox {
     assert!(rustix::process::geteuid().is_root(), "the sandbox tests make real machines: run them as root");
     let launcher = launcher::spawn_program(Path::new(env!("CARGO_BIN_EXE_rl"))).expect("a launcher");
     let mut options = SandboxOptions::new(instance, data.to_owned());
     options.images_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sandbox-images");
     options.images.insert("tiny".into(), tiny_root().to_owned());
-    options.default_image = "tiny".into();
+    options.default_image = image.into();
     options.stop_grace = Duration::from_secs(2);
     let sandbox = Sandbox::new(options, launcher).expect("the provider opens");
     assert_eq!(sandbox.availability(), Availability::Available);

@@ -1,7 +1,9 @@
 //! What root of a machine is, and is not.
 
-use std::fs;
+use std::collections::BTreeSet;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use ringleader::provider::Provider;
 use serde_json::json;
@@ -21,6 +23,86 @@ async fn root_inside_is_nobody_outside() {
     assert_eq!(process.uid(), first);
     assert_eq!(house.said(id, "stat -c %u:%g /root/mine /etc/passwd /usr/bin/cat"), "0:0\n0:0\n0:0");
     house.sandbox.delete(id).await.expect("deleted");
+}
+
+#[tokio::test]
+async fn nothing_that_only_the_hosts_root_may_read_is_in_the_hosts_image() {
+    let house = House::on("host");
+    let id = fresh_id();
+    house.sandbox.create(id, &spec("curious")).await.expect("made");
+    let generation = house.sandbox.images().generation("host").expect("taken");
+    let mut taken = BTreeSet::new();
+    walk(&generation.root, &mut |_, found| {
+        taken.insert((found.dev(), found.ino()));
+    });
+    assert!(taken.len() > 1000, "the image is nearly empty");
+
+    // By hard link: the very file. By copy: a file that says the same under the same path.
+    let mut secrets = 0;
+    for part in ["/etc", "/usr", "/root", "/var/lib", "/opt"] {
+        walk_secrets(Path::new(part), Readers::Anybody, &mut |path, found| {
+            secrets += 1;
+            assert!(!taken.contains(&(found.dev(), found.ino())), "{} is linked", path.display());
+            let inside = generation.root.join(path.strip_prefix("/").expect("absolute"));
+            let same = found.len() > 0 && inside.is_file() && fs::read(path).ok() == fs::read(inside).ok();
+            assert!(!same, "{} is copied", path.display());
+        });
+    }
+    assert!(secrets > 0, "this host has no file that only root may read, so this shows nothing");
+    let planted = tempfile::NamedTempFile::new_in("/root").expect("a file only root may read");
+    assert!(!house.inside(id, &format!("cat {}", planted.path().display())).status.success());
+    assert!(
+        house.said(id, "cat /etc/shadow").lines().all(|line| line.contains(":*:") || line.contains(":!"))
+    );
+    house.sandbox.delete(id).await.expect("deleted");
+}
+
+#[tokio::test]
+async fn every_alternative_of_the_hosts_image_leads_somewhere() {
+    let house = House::on("host");
+    let id = fresh_id();
+    house.sandbox.create(id, &spec("whole")).await.expect("made");
+    let script = r#"for f in /etc/alternatives/*; do test -e "$f" || echo "$f"; done"#;
+    assert_eq!(house.said(id, script), "");
+    assert_eq!(
+        house.said(id, "cat /etc/os-release"),
+        fs::read_to_string("/etc/os-release").expect("readable").trim()
+    );
+    house.said(id, "perl -e 'print 1' && awk 'BEGIN { exit 0 }' && dpkg -s base-files");
+    house.sandbox.delete(id).await.expect("deleted");
+}
+
+/// Who may reach a directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Readers {
+    Anybody,
+    RootOnly,
+}
+
+/// Every regular file below `directory` that others may not read, by its own mode or by that of a
+/// directory above it.
+fn walk_secrets(directory: &Path, readers: Readers, seen: &mut impl FnMut(&Path, &Metadata)) {
+    let Ok(here) = fs::symlink_metadata(directory) else { return };
+    let readers = if here.mode() & 0o001 == 0 { Readers::RootOnly } else { readers };
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let (path, Ok(found)) = (entry.path(), entry.metadata()) else { continue };
+        if found.is_dir() && found.dev() == here.dev() {
+            walk_secrets(&path, readers, seen);
+        } else if found.is_file() && (readers == Readers::RootOnly || found.mode() & 0o004 == 0) {
+            seen(&path, &found);
+        }
+    }
+}
+
+fn walk(directory: &Path, seen: &mut impl FnMut(&Path, &Metadata)) {
+    for entry in fs::read_dir(directory).expect("readable").flatten() {
+        let (path, found) = (entry.path(), entry.metadata().expect("there"));
+        if found.is_dir() {
+            walk(&path, seen);
+        } else if found.is_file() {
+            seen(&path, &found);
+        }
+    }
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use std::path::Path;
 
 use md5::{Digest as _, Md5};
 
+use super::alternatives;
 use super::tree::Tree;
 
 /// Above this, ids are people's.
@@ -24,7 +25,7 @@ const NOBODY_ID: u32 = 65_534;
 pub fn take(host: &Path, tree: &mut Tree) -> io::Result<()> {
     tree.make("/etc", 0o755)?;
     package_defaults(host, tree)?;
-    links(host, "etc/alternatives", tree)?;
+    alternatives::take(host, tree)?;
     certificates(host, tree)?;
     accounts(host, tree)?;
     base(host, tree)?;

@@ -10,6 +10,7 @@
 //! generation its disk was made over, and keeps it for life: a live host directory under an
 //! overlay breaks when the host upgrades. The newest generation of a name is the current one.
 
+mod alternatives;
 mod etc;
 mod host;
 mod named;

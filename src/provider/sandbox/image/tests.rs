@@ -14,6 +14,9 @@ fn options(dir: &Path) -> ImageOptions {
 /// A root file system of four files.
 fn small_root(dir: &Path) -> PathBuf {
     let root = dir.join("small");
+    if root.exists() {
+        return root;
+    }
     fs::create_dir_all(root.join("usr/lib")).expect("made");
     fs::write(root.join("usr/lib/os-release"), "ID=small\nVERSION_ID=\"1\"\n").expect("written");
     fs::write(root.join("usr/tool"), "tool").expect("written");

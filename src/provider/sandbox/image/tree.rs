@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::io::Errno;
 
 /// What of a source comes in.
@@ -22,6 +23,9 @@ enum Taking {
 pub struct Tree {
     root: PathBuf,
     made: HashSet<PathBuf>,
+    /// Directories that others cannot enter on the host: what is in them is not public, whatever
+    /// its own mode says.
+    closed: HashSet<PathBuf>,
     /// Whether hard links across to the source still work.
     links: bool,
     taking: Taking,
@@ -47,6 +51,7 @@ impl Tree {
         Ok(Self {
             root: root.canonicalize()?,
             made: HashSet::new(),
+            closed: HashSet::new(),
             links: true,
             taking,
             files: 0,
@@ -67,6 +72,10 @@ impl Tree {
     /// Takes one file, link or directory of the host in at the same path. What only root may read
     /// stays out: whoever is root inside reads everything in here.
     pub fn take(&mut self, source: &Path, path: &Path) -> io::Result<()> {
+        if path.ancestors().skip(1).any(|ancestor| self.closed.contains(ancestor)) {
+            self.left_out += 1;
+            return Ok(());
+        }
         let found = match source.symlink_metadata() {
             Ok(found) => found,
             // A package's file that the administrator removed.
@@ -74,6 +83,9 @@ impl Tree {
             Err(error) => return Err(error),
         };
         if found.is_dir() {
+            if self.taking == Taking::Public && found.mode() & 0o001 == 0 {
+                self.closed.insert(path.to_owned());
+            }
             return self.directory(path, &found);
         }
         if !self.leads_inside(path)? {
@@ -145,6 +157,18 @@ impl Tree {
     pub fn link(&mut self, path: &str, target: &str) -> io::Result<()> {
         self.parents(Path::new(path))?;
         if self.has(Path::new(path)) { Ok(()) } else { symlink(target, self.at(Path::new(path))) }
+    }
+
+    /// Whether following `path` inside ends at something that is there.
+    pub fn leads_somewhere(&self, path: &Path) -> bool {
+        let Ok(root) = open(&self.root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { return false };
+        openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::IN_ROOT).is_ok()
+    }
+
+    /// Removes a symbolic link, if one is there.
+    pub fn remove_link(&mut self, path: &Path) -> io::Result<()> {
+        let place = self.at(path);
+        if place.is_symlink() { fs::remove_file(place) } else { Ok(()) }
     }
 
     fn directory(&mut self, path: &Path, found: &Metadata) -> io::Result<()> {
