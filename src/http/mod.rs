@@ -18,6 +18,7 @@ mod answer;
 mod body;
 mod discovery;
 mod health;
+mod images;
 mod negotiate;
 mod peer;
 mod query;
