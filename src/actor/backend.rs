@@ -17,7 +17,7 @@ use crate::clock;
 use crate::object::{
     CORE_GROUP, FieldError, FieldReason, POOL_LABEL, Registry, Subject, VERSION, WORKSTATIONS_GROUP,
 };
-use crate::provider::{Availability, Door, ImageGeneration};
+use crate::provider::{Availability, Door};
 use crate::store::{OwnerId, Space};
 use crate::view::{Key, Resource, View};
 
@@ -78,19 +78,6 @@ impl Backend for Doors {
                 tracing::debug!(%error, workstation = workstation.key.name, "no way in");
                 not_running(&workstation.key.name, phase)
             })
-        })
-    }
-
-    fn images(&self) -> Vec<ImageGeneration> {
-        self.directory.providers().iter().flat_map(|provider| provider.images()).collect()
-    }
-
-    fn refresh_images(&self) -> Call<'_, Result<(), Refusal>> {
-        Box::pin(async move {
-            for provider in self.directory.providers().iter() {
-                provider.refresh_images().await.map_err(|error| Refusal::Unavailable(error.to_string()))?;
-            }
-            Ok(())
         })
     }
 

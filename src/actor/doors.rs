@@ -9,7 +9,6 @@ use tokio::net::UnixStream;
 use ulid::Ulid;
 
 use crate::object::{FieldError, FieldValidation, Kind, Mutation, Part, Registry, Subject};
-use crate::provider::ImageGeneration;
 use crate::view::{Resource, View};
 
 /// A future of a call through the door.
@@ -24,10 +23,6 @@ pub trait Backend: Send + Sync + 'static {
     fn write(&self, write: Write) -> Call<'_, Result<Written, Refusal>>;
     /// A stream to the SSH server inside the workstation, once `by` may have it.
     fn ssh(&self, namespace: String, name: String, by: Subject) -> Call<'_, Result<UnixStream, Refusal>>;
-    /// The images of every provider.
-    fn images(&self) -> Vec<ImageGeneration>;
-    /// Takes every image anew; machines keep theirs.
-    fn refresh_images(&self) -> Call<'_, Result<(), Refusal>>;
     /// What `/readyz` and `rl status` say.
     fn health(&self) -> Health;
 }

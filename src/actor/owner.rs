@@ -16,7 +16,7 @@ use super::directory::{Directory, OwnerDoor};
 use super::doors::{Refusal, Verb, Write, Written};
 use crate::clock;
 use crate::machine::Fact;
-use crate::object::{MODIFIED, Tick, name_carried_images};
+use crate::object::{MODIFIED, Tick};
 use crate::store::{Conflict, Effect, OwnerId, Precondition, Store, Submission};
 use crate::view::{Key, Resource, View};
 
@@ -134,22 +134,13 @@ impl<C: Core> Owner<C> {
 
     fn judge(&self, write: &Write, tick: &Tick) -> Result<Judged<C>, Refusal> {
         let Reading { command, key, creates, expected_version, warnings } =
-            self.core.read(write, tick, &self.sources).map_err(|refusal| self.with_images(refusal))?;
+            self.core.read(write, tick, &self.sources)?;
         if let Some(expected) = expected_version {
             self.check_version(&key, expected)?;
         }
         let decided = self.core.decide(command, tick, &self.inputs)?;
         let reading = Reading { command: C::pass(), key, creates, expected_version, warnings };
         Ok((reading, decided))
-    }
-
-    /// Where an image is wrong, the answer names those that are here.
-    fn with_images(&self, refusal: Refusal) -> Refusal {
-        let Refusal::Invalid(mut errors) = refusal else { return refusal };
-        let images = self.sources.providers.iter().flat_map(|provider| provider.images());
-        let carried: Vec<String> = images.map(|image| image.describe()).collect();
-        name_carried_images(&mut errors, &carried);
-        Refusal::Invalid(errors)
     }
 
     /// Early, so that a stale client hears of the conflict and not of what its old copy breaks.

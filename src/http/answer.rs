@@ -18,7 +18,7 @@ use super::route::{Place, Route, Subresource};
 use super::serve::Server;
 use super::status::Status;
 use super::write::Change;
-use super::{health, images, read, ssh, watch, write};
+use super::{health, read, ssh, watch, write};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
@@ -54,10 +54,6 @@ async fn respond(server: &Arc<Server>, peer: &Peer, request: Request<Incoming>) 
         Route::Nowhere => Ok(reply::nowhere()),
         Route::Collection { kind, namespace } => collection(server, by, request, kind, namespace).await,
         Route::Object { place, subresource } => object(server, by, request, place, subresource).await,
-        Route::Images if reading || *request.method() == Method::POST => {
-            images::answer(server.backend(), reading).await
-        }
-        Route::Images => Ok(not_allowed("GET, HEAD, POST")),
         _ if !reading => Ok(not_allowed("GET, HEAD")),
         Route::Watch { kind, namespace, name } => {
             let query = Query::parse(request.uri().query());

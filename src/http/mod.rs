@@ -18,7 +18,6 @@ mod answer;
 mod body;
 mod discovery;
 mod health;
-mod images;
 mod negotiate;
 mod peer;
 mod query;

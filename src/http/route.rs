@@ -45,8 +45,6 @@ pub enum Route {
     Ready,
     /// `/ringleader/v1/status`: what `rl status` shows.
     Health,
-    /// `/ringleader/v1/images`: what machines are made from.
-    Images,
     Nowhere,
 }
 
@@ -99,7 +97,6 @@ impl Route {
             ["healthz" | "livez"] => Self::Live,
             ["readyz"] => Self::Ready,
             ["ringleader", "v1", "status"] => Self::Health,
-            ["ringleader", "v1", "images"] => Self::Images,
             _ => Self::Nowhere,
         }
     }

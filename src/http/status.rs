@@ -119,11 +119,6 @@ impl Status {
         Self::new(StatusCode::UPGRADE_REQUIRED, "BadRequest", message)
     }
 
-    /// 503: nothing was done, and not for want of anything in the request.
-    pub fn unavailable(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
-    }
-
     /// 429: nothing was done, ask again.
     pub fn too_many(message: impl Into<String>, retry_after_secs: u32) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message).retry_after(retry_after_secs)

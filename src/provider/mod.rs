@@ -25,10 +25,8 @@ pub trait Provider: Send + Sync {
     fn name(&self) -> &'static str;
     /// Whether it can make machines now; the sentence says why not, with the cure.
     fn availability(&self) -> Availability;
-    /// The images it carries, each with its generations.
-    fn images(&self) -> Vec<ImageGeneration>;
-    /// Takes the images that machines are made from anew. Machines keep the generation they have.
-    fn refresh_images(&self) -> Call<'_, ()>;
+    /// The images it carries, in words.
+    fn images(&self) -> Vec<String>;
     /// Checks `providerConfig` and `image`, with paths below `base` (such as `spec`).
     fn check(&self, spec: &crate::object::WorkstationSpec, base: &str) -> Vec<FieldError>;
     /// Makes the machine `id` and boots it.
@@ -69,39 +67,6 @@ pub enum Availability {
     Unavailable(String),
     /// Not asked yet.
     Unknown,
-}
-
-/// One generation of an image, as `rl image list` shows it.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ImageGeneration {
-    pub provider: String,
-    pub name: String,
-    /// What machines record; empty while none was taken.
-    pub generation: String,
-    pub distribution: String,
-    pub version: String,
-    pub state: GenerationState,
-}
-
-/// Which generation machines are made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum GenerationState {
-    /// New machines are made from it.
-    Current,
-    /// Older machines keep it.
-    Kept,
-    /// Taken when the first machine needs it.
-    NotTaken,
-}
-
-impl ImageGeneration {
-    /// In a few words: `host (debian 12)`.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        format!("{} ({} {})", self.name, self.distribution, self.version)
-    }
 }
 
 /// What a machine is doing, as its provider sees it.

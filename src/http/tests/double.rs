@@ -155,14 +155,6 @@ impl House {
 }
 
 impl Backend for House {
-    fn images(&self) -> Vec<crate::provider::ImageGeneration> {
-        Vec::new()
-    }
-
-    fn refresh_images(&self) -> Call<'_, Result<(), Refusal>> {
-        Box::pin(async { Ok(()) })
-    }
-
     fn registry(&self) -> &Registry {
         &self.registry
     }

@@ -49,9 +49,7 @@ use ulid::Ulid;
 
 pub use options::SandboxOptions;
 
-use super::{
-    Availability, Call, Door, GenerationState, ImageGeneration, Inspection, Provider, ProviderError,
-};
+use super::{Availability, Call, Door, Inspection, Provider, ProviderError};
 use crate::machine::MachineSpec;
 use crate::object::{FieldError, FieldReason, WorkstationSpec};
 use crate::sys::namespaces::watch;
@@ -142,25 +140,8 @@ impl Provider for Sandbox {
         self.availability.clone()
     }
 
-    fn images(&self) -> Vec<ImageGeneration> {
-        self.workshop.images.list().iter().flat_map(generations).collect()
-    }
-
-    fn refresh_images(&self) -> Call<'_, ()> {
-        self.act(|workshop| {
-            let taken = workshop
-                .images
-                .list()
-                .into_iter()
-                .filter(|image| image.is_default || !image.generations.is_empty());
-            for image in taken {
-                workshop
-                    .images
-                    .refresh(&image.name)
-                    .map_err(|error| ProviderError::Failed(error.to_string()))?;
-            }
-            workshop.prune_images()
-        })
+    fn images(&self) -> Vec<String> {
+        self.workshop.images.list().iter().map(image::ImageInfo::describe).collect()
     }
 
     fn check(&self, spec: &WorkstationSpec, base: &str) -> Vec<FieldError> {
@@ -230,24 +211,4 @@ impl Provider for Sandbox {
 fn own_directory(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)?;
     fs::set_permissions(path, Permissions::from_mode(0o700))
-}
-
-/// The current generation of an image first, then those that older machines keep.
-fn generations(image: &image::ImageInfo) -> Vec<ImageGeneration> {
-    let line = |generation: &str, distribution: &str, version: &str, state| ImageGeneration {
-        provider: "sandbox".into(),
-        name: image.name.clone(),
-        generation: generation.into(),
-        distribution: distribution.into(),
-        version: version.into(),
-        state,
-    };
-    let states = std::iter::once(GenerationState::Current).chain(std::iter::repeat(GenerationState::Kept));
-    let taken = image.generations.iter().rev().zip(states);
-    let lines: Vec<_> = taken.map(|(of, state)| line(&of.id, &of.distribution, &of.version, state)).collect();
-    if lines.is_empty() {
-        vec![line("", &image.distribution, &image.version, GenerationState::NotTaken)]
-    } else {
-        lines
-    }
 }
