@@ -14,6 +14,7 @@ use ulid::Ulid;
 use super::core::{Core, Decided, Reading, Sources};
 use super::directory::{Directory, OwnerDoor};
 use super::doors::{Refusal, Verb, Write, Written};
+use super::placement;
 use crate::clock;
 use crate::machine::Fact;
 use crate::object::{MODIFIED, Tick};
@@ -135,7 +136,9 @@ impl<C: Core> Owner<C> {
         tick: &Tick,
     ) -> Result<(Reading<C::Command>, Decided<C::Change>), Refusal> {
         let Reading { command, key, creates, expected_version, warnings } =
-            self.core.read(write, tick, &self.sources)?;
+            self.core.read(write, tick, &self.sources).map_err(|refusal| {
+                placement::name_images(refusal, &self.sources.providers)
+            })?;
         if let Some(expected) = expected_version {
             self.check_version(&key, expected)?;
         }

@@ -34,10 +34,10 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use ulid::Ulid;
 
-use super::{Availability, Call, Door, Inspection, Provider, ProviderError};
+use super::{Availability, Call, CarriedImage, Door, Inspection, Provider, ProviderError};
 use crate::machine::MachineSpec;
 use crate::object::{FieldError, FieldReason, WorkstationSpec};
-use image::{ImageError, ImageOptions, Images};
+use image::{ImageError, ImageInfo, ImageOptions, Images};
 use launcher::LauncherHandle;
 use machines::Machines;
 
@@ -108,8 +108,22 @@ impl Provider for Sandbox {
         self.availability.clone()
     }
 
-    fn images(&self) -> Vec<String> {
-        self.machines.images().list().into_iter().map(|image| image.describe()).collect()
+    fn images(&self) -> Vec<CarriedImage> {
+        self.machines.images().list().into_iter().map(carried).collect()
+    }
+
+    fn refresh_image(&self, name: String) -> Call<'_, CarriedImage> {
+        self.off(move |machines| {
+            let images = machines.images();
+            images.refresh(&name).map_err(|error| match error {
+                ImageError::NotCarried { .. } => ProviderError::Refused(error.to_string()),
+                ImageError::Unusable { .. } | ImageError::Files { .. } => {
+                    ProviderError::Failed(error.to_string())
+                }
+            })?;
+            let taken = images.list().into_iter().find(|image| image.name == name).map(carried);
+            taken.ok_or_else(|| ProviderError::Failed(format!("the image {name} went away meanwhile")))
+        })
     }
 
     fn check(&self, spec: &WorkstationSpec, base: &str) -> Vec<FieldError> {
@@ -168,6 +182,19 @@ impl Provider for Sandbox {
             UnixStream::from_std(stream)
         });
         Box::pin(async move { stream.map_err(|error| ProviderError::Unavailable(error.to_string())) })
+    }
+}
+
+fn carried(image: ImageInfo) -> CarriedImage {
+    let current = image.generations.last();
+    CarriedImage {
+        default: image.is_default,
+        generation: current.map(|generation| generation.id.clone()),
+        taken_at: current.map(|generation| generation.taken_at),
+        name: image.name,
+        distribution: image.distribution,
+        version: image.version,
+        os: image.os,
     }
 }
 
