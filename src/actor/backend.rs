@@ -10,14 +10,15 @@ use ulid::Ulid;
 
 use super::core::Sources;
 use super::directory::Directory;
-use super::doors::{Backend, Call, Health, ProviderHealth, Refusal, Verb, Write, Written};
+use super::doors::{Backend, Call, Health, NoImage, ProviderHealth, Refusal, Verb, Write, Written};
 use super::owner::Ask;
+use super::reading::judge;
 use super::supervisor::{GivenUp, Start, Supervisor};
 use crate::clock;
 use crate::object::{
     CORE_GROUP, FieldError, FieldReason, POOL_LABEL, Registry, Subject, VERSION, WORKSTATIONS_GROUP,
 };
-use crate::provider::{Availability, Door};
+use crate::provider::{Availability, CarriedImage, Door};
 use crate::store::{OwnerId, Space};
 use crate::view::{Key, Resource, View};
 
@@ -78,6 +79,32 @@ impl Backend for Doors {
                 tracing::debug!(%error, workstation = workstation.key.name, "no way in");
                 not_running(&workstation.key.name, phase)
             })
+        })
+    }
+
+    fn images(&self) -> Vec<CarriedImage> {
+        self.sources.providers.iter().flat_map(|provider| provider.images()).collect()
+    }
+
+    fn refresh_image(&self, name: String, by: Subject) -> Call<'_, Result<CarriedImage, NoImage>> {
+        Box::pin(async move {
+            if !crate::access::is_administrator(&by) {
+                let why = "only an administrator of this daemon takes images anew";
+                return Err(NoImage::Forbidden(why.into()));
+            }
+            let providers = &self.sources.providers;
+            let carries = |image: &CarriedImage| image.name == name;
+            match providers.iter().find(|provider| provider.images().iter().any(carries)) {
+                Some(provider) => {
+                    let taken = provider.refresh_image(name).await;
+                    taken.map_err(|error| NoImage::Failed(error.to_string()))
+                }
+                None => {
+                    let words: Vec<String> = self.images().iter().map(CarriedImage::words).collect();
+                    let carried = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
+                    Err(NoImage::NotCarried { name, carried })
+                }
+            }
         })
     }
 
@@ -160,20 +187,23 @@ impl Doors {
         let name =
             body.pointer("/spec/workstationPoolRef/name").and_then(|name| name.as_str()).unwrap_or_default();
         let path = "spec.workstationPoolRef.name";
-        if name.is_empty() {
-            let missing =
-                FieldError::new(path, FieldReason::Required, "Required value: the name of the pool");
-            return Err(Refusal::Invalid(vec![missing]));
-        }
         let namespace = write.namespace.as_deref();
         let pool = self.key(WORKSTATIONS_GROUP, "workstationpools", namespace, name);
-        pool.and_then(|key| self.sources.view.get(&key)).map(|pool| OwnerId::Pool(pool.uid)).ok_or_else(
-            || {
-                let place = namespace.unwrap_or_default();
-                let message = format!("Not found: there is no pool {name:?} in namespace {place}");
-                Refusal::Invalid(vec![FieldError::new(path, FieldReason::NotFound, message)])
-            },
-        )
+        if let Some(pool) = pool.and_then(|key| self.sources.view.get(&key)) {
+            return Ok(OwnerId::Pool(pool.uid));
+        }
+        // Nobody owns it, so that whatever else is wrong with it is told here.
+        let mut wrong = match judge(write, None, &clock::tick()) {
+            Ok(_) => Vec::new(),
+            Err(Refusal::Invalid(wrong)) => wrong,
+            Err(other) => return Err(other),
+        };
+        if !wrong.iter().any(|error| path.starts_with(&error.path)) {
+            let place = namespace.unwrap_or_default();
+            let message = format!("Not found: there is no pool {name:?} in namespace {place}");
+            wrong.push(FieldError::new(path, FieldReason::NotFound, message));
+        }
+        Err(Refusal::Invalid(wrong))
     }
 
     fn owner_of_workstation(&self, workstation: &Resource) -> OwnerId {

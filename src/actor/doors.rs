@@ -9,6 +9,7 @@ use tokio::net::UnixStream;
 use ulid::Ulid;
 
 use crate::object::{FieldError, FieldValidation, Kind, Mutation, Part, Registry, Subject};
+use crate::provider::CarriedImage;
 use crate::view::{Resource, View};
 
 /// A future of a call through the door.
@@ -23,6 +24,10 @@ pub trait Backend: Send + Sync + 'static {
     fn write(&self, write: Write) -> Call<'_, Result<Written, Refusal>>;
     /// A stream to the SSH server inside the workstation, once `by` may have it.
     fn ssh(&self, namespace: String, name: String, by: Subject) -> Call<'_, Result<UnixStream, Refusal>>;
+    /// The images that machines are made from.
+    fn images(&self) -> Vec<CarriedImage>;
+    /// Takes an image anew, which can take minutes: machines made from now on are made from it.
+    fn refresh_image(&self, name: String, by: Subject) -> Call<'_, Result<CarriedImage, NoImage>>;
     /// What `/readyz` and `rl status` say.
     fn health(&self) -> Health;
 }
@@ -95,6 +100,17 @@ pub enum Refusal {
     /// No answer in time: whether it was done is not known.
     #[error("outcome unknown: read it back")]
     Timeout,
+}
+
+/// Why an image was not taken. The one there is stays.
+#[derive(Debug, thiserror::Error)]
+pub enum NoImage {
+    #[error("no image {name:?} is here; this daemon carries: {carried}")]
+    NotCarried { name: String, carried: String },
+    #[error("{0}")]
+    Forbidden(String),
+    #[error("{0}")]
+    Failed(String),
 }
 
 /// How the daemon is.

@@ -14,6 +14,7 @@ use ulid::Ulid;
 use super::core::{Core, Decided, Reading, Sources};
 use super::directory::{Directory, OwnerDoor};
 use super::doors::{Refusal, Verb, Write, Written};
+use super::placement;
 use crate::clock;
 use crate::machine::Fact;
 use crate::object::{MODIFIED, Tick};
@@ -133,8 +134,10 @@ impl<C: Core> Owner<C> {
     }
 
     fn judge(&self, write: &Write, tick: &Tick) -> Result<Judged<C>, Refusal> {
-        let Reading { command, key, creates, expected_version, warnings } =
-            self.core.read(write, tick, &self.sources)?;
+        let Reading { command, key, creates, expected_version, warnings } = self
+            .core
+            .read(write, tick, &self.sources)
+            .map_err(|refusal| placement::name_images(refusal, &self.sources.providers))?;
         if let Some(expected) = expected_version {
             self.check_version(&key, expected)?;
         }

@@ -2,7 +2,7 @@
 
 use super::core::Sources;
 use super::doors::Refusal;
-use crate::object::WorkstationSpec;
+use crate::object::{WorkstationSpec, name_carried_images};
 use crate::provider::Providers;
 use crate::store::Space;
 
@@ -19,6 +19,16 @@ pub fn check(providers: &Providers, spec: &WorkstationSpec, base: &str) -> Resul
     };
     let errors = provider.map(|provider| provider.check(spec, base)).unwrap_or_default();
     if errors.is_empty() { Ok(()) } else { Err(Refusal::Invalid(errors)) }
+}
+
+/// Adds to what is wrong with an `image` which ones there are: only the providers know.
+#[must_use]
+pub fn name_images(refusal: Refusal, providers: &Providers) -> Refusal {
+    let Refusal::Invalid(mut errors) = refusal else { return refusal };
+    let carried: Vec<String> =
+        providers.iter().flat_map(|provider| provider.images()).map(|image| image.words()).collect();
+    name_carried_images(&mut errors, &carried);
+    Refusal::Invalid(errors)
 }
 
 /// Why the disk allows no builds now, if so.

@@ -13,6 +13,9 @@ use super::transport::{Ask, json as read_json, send, upgraded, warnings};
 use super::{Address, ClientError, Health, Server, Watch};
 use crate::object::{Kind, WORKSTATIONS_GROUP};
 
+/// An image of many gigabytes may have to be copied.
+const IMAGE_WITHIN_SECS: u64 = 3600;
+
 /// Where an object is, or where a kind's objects are (an empty name).
 #[derive(Clone)]
 pub struct Target {
@@ -244,13 +247,16 @@ impl Client {
         read_json(self.send(Ask::get("/ringleader/v1/status".into())).await?).await
     }
 
-    /// The daemon's images, or (with POST) taken anew.
-    pub async fn images(&self, refresh: Refresh) -> Result<Value, ClientError> {
-        let ask = Ask::get("/ringleader/v1/images".into());
-        match refresh {
-            Refresh::No => self.value(ask).await,
-            Refresh::Yes => self.value(Ask { method: Method::POST, ..ask }).await,
-        }
+    /// The daemon's images: a list of `items`.
+    pub async fn images(&self) -> Result<Value, ClientError> {
+        self.value(Ask::get("/ringleader/v1/images".into())).await
+    }
+
+    /// Takes an image anew; answers how it stands then.
+    pub async fn refresh_image(&self, name: &str) -> Result<Value, ClientError> {
+        let path = format!("/ringleader/v1/images/{}/refresh", escaped(name));
+        let ask = Ask { method: Method::POST, answer_within_secs: IMAGE_WITHIN_SECS, ..Ask::get(path) };
+        self.value(ask).await
     }
 
     async fn value(&self, ask: Ask<'_>) -> Result<Value, ClientError> {
@@ -264,13 +270,6 @@ impl Client {
         }
         Ok(response)
     }
-}
-
-/// Whether images are taken anew before they are listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refresh {
-    No,
-    Yes,
 }
 
 fn write_query(commit: Commit) -> Vec<(&'static str, String)> {

@@ -14,7 +14,7 @@ mod status;
 mod transport;
 mod watch;
 
-pub use api::{Client, Commit, Deleted, ListOptions, ObjectList, OnWarning, Refresh, Target};
+pub use api::{Client, Commit, Deleted, ListOptions, ObjectList, OnWarning, Target};
 pub use error::ClientError;
 pub use follow::Follow;
 pub use server::{Address, Server};

@@ -22,6 +22,7 @@ pub(super) struct Ask<'a> {
     pub content_type: &'static str,
     pub body: Vec<u8>,
     pub upgrade: Option<&'static str>,
+    pub answer_within_secs: u64,
     /// What it is about, for the error's words.
     pub target: Option<&'a Target>,
 }
@@ -34,6 +35,7 @@ impl<'a> Ask<'a> {
             content_type: "application/json",
             body: Vec::new(),
             upgrade: None,
+            answer_within_secs: ANSWER_WITHIN_SECS,
             target: None,
         }
     }
@@ -53,25 +55,25 @@ impl<'a> Ask<'a> {
 pub(super) async fn send(address: &Address, ask: Ask<'_>) -> Result<Response<Incoming>, ClientError> {
     let (_, stream) = address.connect().await?;
     let target = ask.target.cloned();
-    let asked_upgrade = ask.upgrade.is_some();
+    let (asked_upgrade, within_secs) = (ask.upgrade.is_some(), ask.answer_within_secs);
     let exchange = async {
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         tokio::spawn(connection.with_upgrades());
         sender.send_request(request(ask)?).await.map_err(broken)
     };
-    let response = within(exchange).await?;
+    let response = within(within_secs, exchange).await?;
     let status = response.status();
     if (status.is_success() && !asked_upgrade) || status == StatusCode::SWITCHING_PROTOCOLS {
         return Ok(response);
     }
-    let body = within(async { response.into_body().collect().await.map_err(broken) }).await?.to_bytes();
+    let body = whole(response).await?;
     Err(ClientError::Refused { target, status: Box::new(refused(status, &body)) })
 }
 
 /// Reads the whole body as JSON.
 pub(super) async fn json<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, ClientError> {
-    let body = within(async { response.into_body().collect().await.map_err(broken) }).await?.to_bytes();
+    let body = whole(response).await?;
     serde_json::from_slice(&body).map_err(|error| ClientError::NotUnderstood(error.to_string()))
 }
 
@@ -128,10 +130,16 @@ fn refused(code: StatusCode, body: &[u8]) -> Status {
     status
 }
 
-async fn within<T>(answer: impl Future<Output = Result<T, ClientError>>) -> Result<T, ClientError> {
-    tokio::time::timeout(Duration::from_secs(ANSWER_WITHIN_SECS), answer)
-        .await
-        .unwrap_or(Err(ClientError::Timeout(ANSWER_WITHIN_SECS)))
+async fn whole(response: Response<Incoming>) -> Result<Bytes, ClientError> {
+    let body = within(ANSWER_WITHIN_SECS, async { response.into_body().collect().await.map_err(broken) });
+    Ok(body.await?.to_bytes())
+}
+
+async fn within<T>(
+    secs: u64,
+    answer: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, ClientError> {
+    tokio::time::timeout(Duration::from_secs(secs), answer).await.unwrap_or(Err(ClientError::Timeout(secs)))
 }
 
 pub(super) fn broken(error: hyper::Error) -> ClientError {

@@ -18,7 +18,7 @@ use super::route::{Place, Route, Subresource};
 use super::serve::Server;
 use super::status::Status;
 use super::write::Change;
-use super::{health, read, ssh, watch, write};
+use super::{health, images, read, ssh, watch, write};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
@@ -54,6 +54,8 @@ async fn respond(server: &Arc<Server>, peer: &Peer, request: Request<Incoming>) 
         Route::Nowhere => Ok(reply::nowhere()),
         Route::Collection { kind, namespace } => collection(server, by, request, kind, namespace).await,
         Route::Object { place, subresource } => object(server, by, request, place, subresource).await,
+        Route::RefreshImage(_) if request.method() != Method::POST => Ok(not_allowed("POST")),
+        Route::RefreshImage(name) => images::refresh(server, by, name).await,
         _ if !reading => Ok(not_allowed("GET, HEAD")),
         Route::Watch { kind, namespace, name } => {
             let query = Query::parse(request.uri().query());
@@ -64,6 +66,7 @@ async fn respond(server: &Arc<Server>, peer: &Peer, request: Request<Incoming>) 
         Route::Groups => server.discovery().groups(request.headers()),
         Route::Group(group) => Ok(server.discovery().group(&group)),
         Route::Resources { group, version } => Ok(server.discovery().resources(&group, &version)),
+        Route::Images => Ok(images::list(server)),
         Route::Health => Ok(health::status(&server.backend().health())),
         Route::Live => Ok(health::live()),
         Route::Ready => Ok(health::ready(&server.backend().health())),

@@ -1,7 +1,7 @@
 //! The API: Kubernetes-shaped HTTP, and hyper nowhere else in the daemon.
 //!
 //! ```text
-//!  socket ──► serve ── who? peer ──► answer ── what? route ──► discovery, health
+//!  socket ──► serve ── who? peer ──► answer ── what? route ──► discovery, health, images
 //!             (limits, drain)          │                   ──► read    (get, list: the view)
 //!                                      │                   ──► watch   (the view's ring)
 //!                                      │                   ──► write   (an object's owner)
@@ -18,6 +18,7 @@ mod answer;
 mod body;
 mod discovery;
 mod health;
+mod images;
 mod negotiate;
 mod peer;
 mod query;

@@ -45,6 +45,10 @@ pub enum Route {
     Ready,
     /// `/ringleader/v1/status`: what `rl status` shows.
     Health,
+    /// `/ringleader/v1/images`: what `rl image list` shows.
+    Images,
+    /// `/ringleader/v1/images/<name>/refresh`.
+    RefreshImage(String),
     Nowhere,
 }
 
@@ -97,6 +101,8 @@ impl Route {
             ["healthz" | "livez"] => Self::Live,
             ["readyz"] => Self::Ready,
             ["ringleader", "v1", "status"] => Self::Health,
+            ["ringleader", "v1", "images"] => Self::Images,
+            ["ringleader", "v1", "images", name, "refresh"] => Self::RefreshImage(name.to_owned()),
             _ => Self::Nowhere,
         }
     }

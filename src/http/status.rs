@@ -82,6 +82,16 @@ impl Status {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
     }
 
+    /// 404 for what is no object of a kind.
+    pub fn nothing_of_that_name(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    /// 500: what was asked for was tried, and went wrong.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+    }
+
     /// 405.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";

@@ -27,9 +27,10 @@ pub fn wrong_type(schema: &Value, value: &Value) -> String {
 /// Adds to every message about an `image` of the wrong type which ones there are: only a provider
 /// knows, and it is never asked about an image it cannot read.
 pub fn name_carried_images(errors: &mut [FieldError], carried: &[String]) {
+    let carried = if carried.is_empty() { "none".to_owned() } else { carried.join(", ") };
     for error in errors.iter_mut().filter(|error| error.message.starts_with(AN_IMAGE)) {
         error.message.push_str("; this daemon carries: ");
-        error.message.push_str(&carried.join(", "));
+        error.message.push_str(&carried);
     }
 }
 

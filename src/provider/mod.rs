@@ -10,6 +10,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use serde::Serialize;
 use tokio::net::UnixStream;
 use ulid::Ulid;
 
@@ -25,8 +26,13 @@ pub trait Provider: Send + Sync {
     fn name(&self) -> &'static str;
     /// Whether it can make machines now; the sentence says why not, with the cure.
     fn availability(&self) -> Availability;
-    /// The images it carries, in words.
-    fn images(&self) -> Vec<String>;
+    /// The images it carries, in order of name.
+    fn images(&self) -> Vec<CarriedImage>;
+    /// Takes an image anew: machines made from now on are made from it, those there are keep theirs.
+    fn refresh_image(&self, name: String) -> Call<'_, CarriedImage> {
+        let why = format!("the images of provider {} are not taken by this daemon: {name}", self.name());
+        Box::pin(async move { Err(ProviderError::Refused(why)) })
+    }
     /// Checks `providerConfig` and `image`, with paths below `base` (such as `spec`).
     fn check(&self, spec: &crate::object::WorkstationSpec, base: &str) -> Vec<FieldError>;
     /// Makes the machine `id` and boots it.
@@ -49,6 +55,31 @@ pub trait Provider: Send + Sync {
 
 /// The providers of one daemon, in the order they are tried.
 pub type Providers = Arc<[Arc<dyn Provider>]>;
+
+/// An image that machines can be made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CarriedImage {
+    pub name: String,
+    pub distribution: String,
+    pub version: String,
+    pub os: String,
+    /// Whether machines that name no image get this one.
+    pub default: bool,
+    /// What new machines are made from; absent until it is taken for the first of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_at: Option<Time>,
+}
+
+impl CarriedImage {
+    /// In a few words: `host (debian 12)`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("{} ({} {})", self.name, self.distribution, self.version)
+    }
+}
 
 /// Which of the agent's listeners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
-use crate::actor::doors::{Backend, Call, Health, Refusal, Verb, Write, Written};
+use crate::actor::doors::{Backend, Call, Health, NoImage, Refusal, Verb, Write, Written};
 use crate::clock;
 use crate::object::{
     Admitted, FieldValidation, Kind, MODIFIED, Mutation, Part, Registry, Rejected, Subject, admit_create,
     admit_update, registry,
 };
+use crate::provider::CarriedImage;
 use crate::view::{self, Applied, Key, Resource, View, ViewWriter};
 
 /// The double.
@@ -25,6 +26,7 @@ pub struct House {
     /// Instead of the next answer.
     pub refusal: Mutex<Option<Refusal>>,
     pub health: Mutex<Health>,
+    pub images: Mutex<Vec<CarriedImage>>,
     /// What the next SSH client is connected with, and who came.
     pub inside: Mutex<Option<UnixStream>>,
     pub visitors: Mutex<Vec<(String, String, Subject)>>,
@@ -43,6 +45,7 @@ impl House {
             stuck: AtomicBool::new(false),
             refusal: Mutex::new(None),
             health: Mutex::new(Health::default()),
+            images: Mutex::default(),
             inside: Mutex::new(None),
             visitors: Mutex::new(Vec::new()),
         };
@@ -178,6 +181,21 @@ impl Backend for House {
         Box::pin(async move {
             self.visitors.lock().unwrap().push((namespace, name, by));
             self.inside.lock().unwrap().take().ok_or(Refusal::NotFound)
+        })
+    }
+
+    fn images(&self) -> Vec<CarriedImage> {
+        self.images.lock().unwrap().clone()
+    }
+
+    fn refresh_image(&self, name: String, by: Subject) -> Call<'_, Result<CarriedImage, NoImage>> {
+        assert_eq!(by, Subject::user("local"));
+        Box::pin(async move {
+            let mut images = self.images.lock().unwrap();
+            let image = images.iter_mut().find(|image| image.name == name);
+            let image = image.ok_or(NoImage::NotCarried { name, carried: "host (debian 12)".into() })?;
+            image.generation = Some("host/2".into());
+            Ok(image.clone())
         })
     }
 

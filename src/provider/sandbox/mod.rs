@@ -49,11 +49,11 @@ use ulid::Ulid;
 
 pub use options::SandboxOptions;
 
-use super::{Availability, Call, Door, Inspection, Provider, ProviderError};
+use super::{Availability, Call, CarriedImage, Door, Inspection, Provider, ProviderError};
 use crate::machine::MachineSpec;
 use crate::object::{FieldError, FieldReason, WorkstationSpec};
 use crate::sys::namespaces::watch;
-use image::{ImageError, Images};
+use image::{ImageError, ImageInfo, Images};
 use launcher::LauncherHandle;
 use machine::State;
 use workshop::{Workshop, failed};
@@ -140,8 +140,23 @@ impl Provider for Sandbox {
         self.availability.clone()
     }
 
-    fn images(&self) -> Vec<String> {
-        self.workshop.images.list().iter().map(image::ImageInfo::describe).collect()
+    fn images(&self) -> Vec<CarriedImage> {
+        self.workshop.images.list().into_iter().map(carried).collect()
+    }
+
+    fn refresh_image(&self, name: String) -> Call<'_, CarriedImage> {
+        self.act(move |workshop| {
+            let images = &workshop.images;
+            images.refresh(&name).map_err(|error| match error {
+                ImageError::NotCarried { .. } => ProviderError::Refused(error.to_string()),
+                ImageError::Unusable { .. } | ImageError::Files { .. } => {
+                    ProviderError::Failed(error.to_string())
+                }
+            })?;
+            workshop.prune_images()?;
+            let taken = images.list().into_iter().find(|image| image.name == name).map(carried);
+            taken.ok_or_else(|| ProviderError::Failed(format!("the image {name} went away meanwhile")))
+        })
     }
 
     fn check(&self, spec: &WorkstationSpec, base: &str) -> Vec<FieldError> {
@@ -204,6 +219,19 @@ impl Provider for Sandbox {
                 ProviderError::Unavailable(format!("the machine's agent does not answer: {error}"))
             })
         })
+    }
+}
+
+fn carried(image: ImageInfo) -> CarriedImage {
+    let current = image.generations.last();
+    CarriedImage {
+        default: image.is_default,
+        generation: current.map(|generation| generation.id.clone()),
+        taken_at: current.map(|generation| generation.taken_at),
+        name: image.name,
+        distribution: image.distribution,
+        version: image.version,
+        os: image.os,
     }
 }
 
