@@ -94,17 +94,13 @@ impl Backend for Doors {
             }
             let providers = &self.sources.providers;
             let carries = |image: &CarriedImage| image.name == name;
-            match providers.iter().find(|provider| provider.images().iter().any(carries)) {
-                Some(provider) => {
-                    let taken = provider.refresh_image(name).await;
-                    taken.map_err(|error| NoImage::Failed(error.to_string()))
-                }
-                None => {
-                    let words: Vec<String> = self.images().iter().map(CarriedImage::words).collect();
-                    let carried = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
-                    Err(NoImage::NotCarried { name, carried })
-                }
+            if let Some(provider) = providers.iter().find(|provider| provider.images().iter().any(carries)) {
+                let taken = provider.refresh_image(name).await;
+                return taken.map_err(|error| NoImage::Failed(error.to_string()));
             }
+            let words: Vec<String> = self.images().iter().map(CarriedImage::words).collect();
+            let carried = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
+            Err(NoImage::NotCarried { name, carried })
         })
     }
 
