@@ -26,4 +26,6 @@ mod placement;
 mod pool;
 mod reading;
 pub mod supervisor;
+#[cfg(test)]
+mod tests;
 pub mod watchdog;

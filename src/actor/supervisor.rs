@@ -48,7 +48,7 @@ struct Ended {
 /// Its records have arrived.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Loaded {
+pub(super) struct Loaded {
     owner: OwnerId,
     incarnation: u64,
     records: Vec<Record>,
@@ -76,12 +76,16 @@ impl GivenUp {
     }
 }
 
+/// Starts the actor of an owner whose records have arrived.
+pub(super) type RunOwner = fn(&Supervisor, Loaded, Addr<Supervisor>);
+
 /// Keeps the owners running.
 pub struct Supervisor {
     store: Store,
     directory: Directory,
     sources: Sources,
     given_up: GivenUp,
+    run: RunOwner,
     /// Asks that came while their owner was being loaded.
     waiting: HashMap<OwnerId, Vec<Ask>>,
     deaths_ms: HashMap<OwnerId, Vec<u64>>,
@@ -91,7 +95,23 @@ impl Supervisor {
     /// Over `store`, reaching everybody through `directory`.
     #[must_use]
     pub fn new(store: Store, directory: Directory, sources: Sources, given_up: GivenUp) -> Self {
-        Self { store, directory, sources, given_up, waiting: HashMap::new(), deaths_ms: HashMap::new() }
+        Self::running(store, directory, sources, given_up, |supervisor, loaded, addr| match &loaded.owner {
+            OwnerId::Catalog => supervisor.run::<Catalog>(loaded, addr),
+            OwnerId::Fleet(_) => supervisor.run::<Fleet>(loaded, addr),
+            OwnerId::Pool(_) => supervisor.run::<PoolCore>(loaded, addr),
+        })
+    }
+
+    /// The same with owners of another sort, for the failures that real ones do not have.
+    pub(super) fn running(
+        store: Store,
+        directory: Directory,
+        sources: Sources,
+        given_up: GivenUp,
+        run: RunOwner,
+    ) -> Self {
+        let (waiting, deaths_ms) = (HashMap::new(), HashMap::new());
+        Self { store, directory, sources, given_up, run, waiting, deaths_ms }
     }
 
     fn load(&self, owner: OwnerId, ctx: &mut Context<Self>) {
@@ -106,7 +126,7 @@ impl Supervisor {
         loading.into_actor(self).spawn(ctx);
     }
 
-    fn run<C: Core>(&self, loaded: Loaded, addr: Addr<Self>) {
+    pub(super) fn run<C: Core>(&self, loaded: Loaded, addr: Addr<Self>) {
         let (store, directory, sources) = (self.store.clone(), self.directory.clone(), self.sources.clone());
         let (arbiter, up) = (self.directory.arbiter().clone(), addr.clone().recipient());
         arbiter.spawn(async move {
@@ -190,12 +210,7 @@ impl Handler<Loaded> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, loaded: Loaded, ctx: &mut Self::Context) {
-        let addr = ctx.address();
-        match &loaded.owner {
-            OwnerId::Catalog => self.run::<Catalog>(loaded, addr),
-            OwnerId::Fleet(_) => self.run::<Fleet>(loaded, addr),
-            OwnerId::Pool(_) => self.run::<PoolCore>(loaded, addr),
-        }
+        (self.run)(self, loaded, ctx.address());
     }
 }
 
