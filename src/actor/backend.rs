@@ -243,7 +243,10 @@ fn new_uid() -> Ulid {
 }
 
 fn not_running(name: &str, phase: &str) -> Refusal {
-    Refusal::Unavailable(format!(
-        "workstation/{name} is {phase} and has no SSH server up yet: wait with `rl wait workstation {name}`"
-    ))
+    Refusal::Unavailable(match phase {
+        "Stopped" | "Failed" | "Deleting" => format!("workstation/{name} is {phase}: there is no way in"),
+        _ => format!(
+            "workstation/{name} is {phase} and has no SSH server up yet: wait with `rl wait workstation {name}`"
+        ),
+    })
 }

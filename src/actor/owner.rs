@@ -17,7 +17,7 @@ use super::doors::{Refusal, Verb, Write, Written};
 use super::placement;
 use crate::clock;
 use crate::machine::Fact;
-use crate::object::{MODIFIED, Tick};
+use crate::object::{MODIFIED, Tick, other_version};
 use crate::store::{Conflict, Effect, OwnerId, Precondition, Store, Submission};
 use crate::view::{Key, Resource, View};
 
@@ -139,7 +139,7 @@ impl<C: Core> Owner<C> {
             .read(write, tick, &self.sources)
             .map_err(|refusal| placement::name_images(refusal, &self.sources.providers))?;
         if let Some(expected) = expected_version {
-            self.check_version(&key, expected)?;
+            self.check_version(&key, expected, &write.verb)?;
         }
         let decided = self.core.decide(command, tick, &self.inputs)?;
         let reading = Reading { command: C::pass(), key, creates, expected_version, warnings };
@@ -147,11 +147,14 @@ impl<C: Core> Owner<C> {
     }
 
     /// Early, so that a stale client hears of the conflict and not of what its old copy breaks.
-    fn check_version(&self, key: &Key, expected: u64) -> Result<(), Refusal> {
-        match self.sources.view.get(key) {
-            Some(now) if now.version > expected => Err(Refusal::Conflict(MODIFIED.into())),
-            Some(_) | None => Ok(()),
-        }
+    fn check_version(&self, key: &Key, expected: u64, verb: &Verb) -> Result<(), Refusal> {
+        let Some(now) = self.sources.view.get(key).filter(|now| now.version > expected) else {
+            return Ok(());
+        };
+        Err(Refusal::Conflict(match verb {
+            Verb::Delete { .. } => other_version(expected, now.version),
+            Verb::Create { .. } | Verb::Update { .. } => MODIFIED.into(),
+        }))
     }
 
     /// The answer to a dry run: what would be, with nothing written.

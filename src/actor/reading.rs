@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::doors::{Refusal, Verb, Write};
-use crate::object::{Admitted, FieldError, MODIFIED, Rejected, Tick, admit_create, admit_update};
+use crate::object::{Admitted, FieldError, Rejected, Tick, admit_create, admit_update, other_uid};
 use crate::store::Record;
 
 /// What a write asks for, once its object has been judged.
@@ -61,8 +61,8 @@ pub fn judge(write: &Write, old: Option<&Present>, tick: &Tick) -> Result<Judgem
         }
         Verb::Delete { uid, resource_version, .. } => {
             let old = old.ok_or(Refusal::NotFound)?;
-            if uid.is_some_and(|uid| uid != old.uid) {
-                return Err(Refusal::Conflict(MODIFIED.into()));
+            if let Some(uid) = uid.filter(|uid| *uid != old.uid) {
+                return Err(Refusal::Conflict(other_uid(&uid.to_string(), old.uid)));
             }
             Ok(Judgement {
                 judged: Judged::Delete,

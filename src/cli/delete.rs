@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::failure::{Exit, usage};
-use super::kinds::{self, Selection};
+use super::kinds::{self, Selection, labels};
 use super::output::{name_of, text_at};
 use super::session::Session;
 use crate::client::{Deleted, ListOptions, Target};
@@ -22,7 +22,7 @@ pub struct DeleteOptions {
     #[arg(long)]
     all: bool,
     /// Those with these labels, such as app=web
-    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = labels)]
     selector: Option<String>,
 }
 

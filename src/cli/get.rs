@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::failure::{Exit, usage};
 use super::key;
-use super::kinds::{self, Selection};
+use super::kinds::{self, Selection, labels};
 use super::output::table::{Breadth, KindTable, Namespaces};
 use super::output::{Format, Shape, print_values, text_at};
 use super::session::Session;
@@ -20,7 +20,7 @@ pub struct GetOptions {
     #[arg(short = 'A', long)]
     all_namespaces: bool,
     /// Only those with these labels, such as app=web,tier!=db
-    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = labels)]
     selector: Option<String>,
     /// Go on and print every change
     #[arg(short, long)]

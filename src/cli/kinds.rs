@@ -1,6 +1,6 @@
 //! The kinds a person names: singular, plural, short name, any letter case.
 
-use crate::object::{Kind, Registry, WORKSTATIONS_GROUP};
+use crate::object::{Kind, LabelSelector, Registry, WORKSTATIONS_GROUP};
 
 use super::failure::usage;
 
@@ -59,7 +59,9 @@ pub fn by_word(registry: &Registry, word: &str) -> anyhow::Result<&'static Kind>
     registry.by_word(word).ok_or_else(|| {
         let kinds = all_words(registry);
         usage(match nearest(registry, word) {
-            Some(meant) => format!("no kind {word:?}: did you mean {meant}? The kinds are {kinds}"),
+            Some(Kind { singular: meant, .. }) => {
+                format!("no kind {word:?}: did you mean {meant}? The kinds are {kinds}")
+            }
             None => format!("no kind {word:?}: the kinds are {kinds}"),
         })
     })
@@ -90,16 +92,45 @@ pub fn workstations(registry: &Registry) -> &'static Kind {
     kind
 }
 
+/// Reads `-l`: a label selector, judged before anything is asked of a daemon.
+pub fn labels(text: &str) -> Result<String, String> {
+    LabelSelector::parse(text)
+        .map(|_| text.to_owned())
+        .map_err(|error| format!("{error}: write labels such as app=web,tier!=db or app in (web, api)"))
+}
+
 fn all_words(registry: &Registry) -> String {
     registry.kinds().iter().map(|kind| kind.singular).collect::<Vec<_>>().join(", ")
 }
 
-fn nearest(registry: &Registry, word: &str) -> Option<&'static str> {
+/// The kind that a mistyped word may have meant: one spelt nearly so, else one that ends so, as
+/// `pool` and `lease` do.
+pub fn nearest(registry: &Registry, word: &str) -> Option<&'static Kind> {
     let word = word.to_ascii_lowercase();
-    let words = registry.kinds().iter().flat_map(|kind| [kind.singular, kind.plural]);
-    words
-        .map(|known| (strsim::damerau_levenshtein(&word, known), known))
-        .filter(|(distance, known)| distance * 3 <= known.len())
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
+    let kinds = || registry.kinds().iter().copied();
+    let distance = |kind: &Kind| {
+        let to = |known| strsim::damerau_levenshtein(&word, known);
+        to(kind.singular).min(to(kind.plural))
+    };
+    let spelt = kinds().map(|kind| (distance(kind), kind)).filter(|(far, kind)| far * 3 <= kind.plural.len());
+    let spelt = spelt.min_by_key(|(far, _)| *far).map(|(_, kind)| kind);
+    let ends = |kind: &&Kind| kind.singular.ends_with(&word) || kind.plural.ends_with(&word);
+    spelt.or_else(|| kinds().find(ends).filter(|_| word.len() > 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::registry;
+
+    #[test]
+    fn a_mistyped_kind_is_told_the_nearest_one() {
+        let near = |word| nearest(&registry(), word).map(|kind| kind.singular);
+        assert_eq!(near("workstationpol"), Some("workstationpool"));
+        assert_eq!(near("WorkstationPoolLeases"), Some("workstationpoollease"));
+        assert_eq!(near("pool"), Some("workstationpool"));
+        assert_eq!(near("leases"), Some("workstationpoollease"));
+        assert_eq!(near("pod"), None);
+        assert_eq!(near("n"), None);
+    }
 }

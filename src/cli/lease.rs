@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::failure::{Exit, usage};
 use super::grammar::CommonVerb;
-use super::kinds;
+use super::kinds::{self, labels};
 use super::leasing::{self, Lease, Outcome};
 use super::output::{name_of, text_at};
 use super::session::Session;
@@ -31,7 +31,7 @@ pub struct ReleaseArgs {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Those with these labels
-    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = labels)]
     selector: Option<String>,
     /// Let the pool clean the member and keep it
     #[arg(long)]

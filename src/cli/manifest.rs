@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use super::kinds;
 use super::output::text_at;
 use super::session::Session;
 use crate::client::Target;
@@ -28,7 +29,13 @@ pub fn read(session: &Session, files: &[String]) -> anyhow::Result<Vec<Document>
     let mut wrong = Vec::new();
     for file in files {
         for (source, text) in texts(file)? {
-            let values = parse(&text).with_context(|| format!("{source} is neither YAML nor JSON"))?;
+            let values = match parse(&text) {
+                Ok(values) => values,
+                Err(problem) => {
+                    wrong.push(format!("{source} {problem}"));
+                    continue;
+                }
+            };
             let many = values.len() > 1;
             for (index, value) in values.into_iter().enumerate() {
                 let source = if many { format!("{source} (document {})", index + 1) } else { source.clone() };
@@ -86,11 +93,18 @@ fn manifests_in(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// The documents of one text, lists taken apart and empty ones left out.
-fn parse(text: &str) -> anyhow::Result<Vec<Value>> {
-    let values: Vec<Value> = if text.trim_start().starts_with(['{', '[']) {
-        serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>()?
+fn parse(text: &str) -> Result<Vec<Value>, String> {
+    let values: Vec<Value> = if text.trim_start().starts_with('{') {
+        let documents = serde_json::Deserializer::from_str(text).into_iter();
+        documents.collect::<Result<_, _>>().map_err(|error| format!("is no JSON: {error}"))?
     } else {
-        serde_saphyr::from_multiple(text)?
+        serde_saphyr::from_multiple(text).map_err(|error| {
+            let words = serde_saphyr::render_options! {
+                formatter: &serde_saphyr::UserMessageFormatter,
+                snippets: serde_saphyr::SnippetMode::Off,
+            };
+            format!("is no YAML: {}", error.render_with_options(words))
+        })?
     };
     let flat = values.into_iter().flat_map(|value| match (text_at(&value, "/kind"), value.get("items")) {
         ("List", Some(Value::Array(items))) => items.clone(),
@@ -101,7 +115,7 @@ fn parse(text: &str) -> anyhow::Result<Vec<Value>> {
 
 fn document(session: &Session, source: String, value: Value) -> Result<Document, String> {
     if !value.is_object() {
-        return Err("is no object: write apiVersion, kind, metadata and spec".into());
+        return Err("no object: write apiVersion, kind, metadata and spec".into());
     }
     let (api_version, kind_name) = (text_at(&value, "/apiVersion"), text_at(&value, "/kind"));
     let kind = session
@@ -138,8 +152,11 @@ fn unknown_type(registry: &Registry, api_version: &str, kind: &str) -> String {
     if let Some(known) = registry.kinds().iter().find(|known| known.kind.eq_ignore_ascii_case(kind)) {
         format!("write apiVersion: {} and kind: {}", known.api_version(), known.kind)
     } else {
-        let kinds: Vec<&str> = registry.kinds().iter().map(|kind| kind.kind).collect();
-        format!("no kind {kind:?} in {api_version:?}: the kinds are {}", kinds.join(", "))
+        let known: Vec<&str> = registry.kinds().iter().map(|kind| kind.kind).collect();
+        let meant = kinds::nearest(registry, kind)
+            .map(|meant| format!("did you mean {}? ", meant.kind))
+            .unwrap_or_default();
+        format!("no kind {kind:?} in {api_version:?}: {meant}The kinds are {}", known.join(", "))
     }
 }
 

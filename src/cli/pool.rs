@@ -32,16 +32,16 @@ pub enum PoolVerb {
 pub struct CreateArgs {
     name: String,
     /// The most members there may be
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number)]
     size_max: u32,
     /// Copy this workstation's spec and labels into the template
     #[arg(long, value_name = "WORKSTATION")]
     from_workstation: Option<String>,
     /// Idle members kept running
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number)]
     warm_running: Option<u32>,
     /// Idle members kept stopped
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number)]
     warm_stopped: Option<u32>,
     /// Let members be recycled
     #[arg(long)]
@@ -49,6 +49,11 @@ pub struct CreateArgs {
     /// Who the members belong to: a user's name, or serviceaccount:NAME [default: you]
     #[arg(long, value_name = "SUBJECT")]
     owner: Option<String>,
+}
+
+/// A count; what it may be in which field is for the server to say.
+fn whole_number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "write a whole number, such as 6".into())
 }
 
 /// What is asked of a pool.

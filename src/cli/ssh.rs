@@ -12,6 +12,7 @@ use super::session::Session;
 use super::settings::write_whole;
 use super::wait::failed;
 use crate::client::{Server, Target};
+use crate::object::POOL_LABEL;
 
 /// The end of a host name that always means one of ours.
 pub const SUFFIX: &str = ".rl";
@@ -113,12 +114,20 @@ fn nobody(name: &str, namespace: &str) -> String {
 fn unreachable_because(target: &Target, object: &Value) -> String {
     let (kind, name) = (target.kind.singular, name_of(object));
     let phase = text_at(object, "/status/phase");
-    if phase == "Failed" {
-        format!("{target} {}", failed(object))
-    } else {
-        let phase = if phase.is_empty() { "Pending" } else { phase };
-        let namespace = target.namespace.as_deref().unwrap_or_default();
-        format!("{target} is {phase} and cannot be reached yet: `rl wait {kind} {name} -n {namespace}`")
+    match phase {
+        "Failed" => format!("{target} {}", failed(object)),
+        "Stopped" => match object.pointer("/metadata/labels").and_then(|labels| labels.get(POOL_LABEL)) {
+            Some(pool) => format!(
+                "{target} is an idle member: `rl workstationpool lease {}` lends you one",
+                pool.as_str().unwrap_or_default()
+            ),
+            None => format!("{target} is Stopped: apply it with `stopped: false` in its spec"),
+        },
+        _ => {
+            let phase = if phase.is_empty() { "Pending" } else { phase };
+            let namespace = target.namespace.as_deref().unwrap_or_default();
+            format!("{target} is {phase} and cannot be reached yet: `rl wait {kind} {name} -n {namespace}`")
+        }
     }
 }
 

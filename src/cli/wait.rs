@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::console::Progress;
 use super::failure::{Exit, usage};
@@ -97,21 +98,37 @@ pub async fn run(
     if targets.is_empty() {
         return Err(usage("say which: write KIND NAME"));
     }
-    let mut progress = session.console.progress();
-    let waits = async {
-        for target in &targets {
-            let until = options.until.clone().map_or_else(|| usual(target.kind), Ok)?;
-            wait_for(session, target, &until, &mut progress).await?;
-            session.console.print(format_args!("{target} {}", met(&until)))?;
-        }
-        Ok(Exit::DONE)
-    };
-    match options.timeout {
-        None => waits.await,
-        Some(timeout) => tokio::time::timeout(duration(&timeout), waits).await.unwrap_or_else(|_| {
-            Err(anyhow::anyhow!("not so within {timeout}: `rl describe` shows what it waits for"))
-        }),
+    let deadline = options.timeout.as_ref().map(|timeout| (timeout, Instant::now() + duration(timeout)));
+    for target in &targets {
+        let until = options.until.clone().map_or_else(|| usual(target.kind), Ok)?;
+        let mut progress = session.console.progress();
+        let wait = wait_for(session, target, &until, &mut progress);
+        let over = match deadline {
+            None => Ok(wait.await),
+            Some((timeout, at)) => tokio::time::timeout_at(at, wait).await.map_err(|_| timeout),
+        };
+        drop(progress);
+        over.unwrap_or_else(|timeout| Err(in_vain(target, &until, timeout)))?;
+        session.console.print(format_args!("{target} {}", met(&until)))?;
     }
+    Ok(Exit::DONE)
+}
+
+fn in_vain(target: &Target, until: &Until, timeout: &Span) -> anyhow::Error {
+    let what = match until {
+        Until::Deleted => "deleted".to_owned(),
+        Until::Phase(phase) => phase.clone(),
+        Until::Conditions(conditions) => {
+            conditions.iter().map(|(name, status)| format!("{name}={status}")).collect::<Vec<_>>().join(", ")
+        }
+        Until::JsonPath(_, value) => format!("{value:?}"),
+    };
+    let Target { kind, name, namespace } = target;
+    let flag = namespace.as_ref().map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
+    anyhow::anyhow!(
+        "{target} was not {what} within {timeout}: `rl describe {} {name}{flag}` shows what it waits for",
+        kind.singular
+    )
 }
 
 /// A span as the runtime's duration.
@@ -178,7 +195,10 @@ pub async fn wait_for(
 fn standing(until: &Until, object: &Value) -> Standing {
     let phase = text_at(object, "/status/phase");
     match until {
-        Until::Deleted => Standing::Waiting(described(object, "deleting")),
+        Until::Deleted if object.pointer("/metadata/deletionTimestamp").is_some() => {
+            Standing::Waiting(described(object, "deleting"))
+        }
+        Until::Deleted => Standing::Waiting("nobody has deleted it yet".into()),
         Until::Phase(wanted) if phase == wanted => Standing::Met,
         // `Ready` is a condition where the kind has no such phase, as with standalone tools.
         Until::Phase(wanted) if condition(object, wanted) == Some("True") => Standing::Met,

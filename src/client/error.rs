@@ -35,6 +35,9 @@ pub enum ClientError {
     NotUnderstood(String),
 }
 
+const UNKNOWN_FIELDS: &str = "strict decoding error: unknown field ";
+const UNKNOWN_FIELD: &str = "unknown field \"";
+
 impl ClientError {
     /// The server's own word, where it spoke.
     #[must_use]
@@ -91,15 +94,29 @@ fn refusal(target: Option<&Target>, status: &Status) -> String {
         ),
         (_, "Conflict") => format!("{target} was changed meanwhile: {}; try again", said(status)),
         (422, _) if !status.details.causes.is_empty() => {
-            let lines: Vec<String> =
-                status.details.causes.iter().map(|cause| format!("\n  {cause}")).collect();
-            format!("{target} is refused:{}", lines.concat())
+            refused_lines(target, status.details.causes.iter().map(ToString::to_string))
+        }
+        (400, _) if status.message.contains(UNKNOWN_FIELDS) => {
+            refused_lines(target, unknown_fields(&status.message))
         }
         (429, _) if status.details.retry_after_seconds > 0 => {
             format!("{}; try again in {} s", said(status), status.details.retry_after_seconds)
         }
         _ => said(status),
     }
+}
+
+fn refused_lines(target: &Target, causes: impl Iterator<Item = String>) -> String {
+    causes.fold(format!("{target} is refused:"), |lines, cause| format!("{lines}\n  {cause}"))
+}
+
+/// The complaints of `fieldValidation=Strict`, which Kubernetes puts into one sentence:
+/// `…: strict decoding error: unknown field "spec.sise"; did you mean "size"?, unknown field "spec.x"`.
+fn unknown_fields(message: &str) -> impl Iterator<Item = String> {
+    message.split(UNKNOWN_FIELD).skip(1).filter_map(|complaint| {
+        let (path, advice) = complaint.split_once('"')?;
+        Some(format!("{path}: unknown field{}", advice.trim_end_matches(", ")))
+    })
 }
 
 fn said(status: &Status) -> String {
@@ -116,5 +133,18 @@ impl std::fmt::Display for super::Cause {
         } else {
             write!(f, "{}: {}", self.field, self.message)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unknown_fields;
+
+    #[test]
+    fn every_unknown_field_of_kubernetes_one_sentence_is_a_line_of_its_own() {
+        let message = r#"WorkstationPool in version "v1" cannot be handled as a WorkstationPool: strict decoding error: unknown field "spec.warm.runing"; did you mean "running"?, unknown field "spec.x""#;
+        let lines: Vec<String> = unknown_fields(message).collect();
+        let first = r#"spec.warm.runing: unknown field; did you mean "running"?"#;
+        assert_eq!(lines, [first, "spec.x: unknown field"]);
     }
 }

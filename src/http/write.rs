@@ -10,7 +10,7 @@ use serde_json::Value;
 use ulid::Ulid;
 
 use crate::actor::doors::{Refusal, Verb, Write, Written};
-use crate::object::{FieldError, FieldReason, FieldValidation, Kind, Mutation, Part, Subject};
+use crate::object::{FieldError, FieldReason, FieldValidation, Kind, Mutation, Part, Subject, other_uid};
 use crate::view::{Key, Resource};
 
 use super::body::{self, Decoded};
@@ -269,16 +269,9 @@ fn known_uid(server: &Server, place: &Place, uid: &str) -> Result<Ulid, Status> 
     uid.parse().map_err(|_| {
         let target = place.target(Asked::Delete);
         let resource = server.view().get(&place.key());
-        resource.map_or_else(|| target.not_found(), |resource| other_uid(target, uid, &resource))
+        let other = |resource: Arc<Resource>| target.conflict(&other_uid(uid, resource.uid));
+        resource.map_or_else(|| target.not_found(), other)
     })
-}
-
-fn other_uid(target: Target<'_>, uid: &str, resource: &Resource) -> Status {
-    target.conflict(&format!(
-        "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
-         deleted and then recreated",
-        resource.uid
-    ))
 }
 
 fn not_for_merge_patch() -> FieldError {

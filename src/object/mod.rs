@@ -29,7 +29,10 @@ mod time;
 mod user;
 mod workstation;
 
-pub use change::{Admitted, FieldValidation, MODIFIED, Mutation, Part, Rejected, admit_create, admit_update};
+pub use change::{
+    Admitted, FieldValidation, MODIFIED, Mutation, Part, Rejected, admit_create, admit_update, other_uid,
+    other_version,
+};
 pub use condition::{Condition, Truth};
 pub use cure::name_carried_images;
 pub use device::{Device, DeviceSpec};

@@ -73,7 +73,11 @@ pub fn print_values(
 
 /// One value as YAML, ending in a line's end.
 pub fn yaml(value: &Value) -> anyhow::Result<String> {
-    let text = serde_saphyr::to_string(value)?;
+    // A long line, such as a key, stays one line: it is there to be copied.
+    let text = serde_saphyr::to_string_with_options(
+        value,
+        serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX },
+    )?;
     Ok(if text.ends_with('\n') { text } else { text + "\n" })
 }
 

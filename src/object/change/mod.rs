@@ -76,6 +76,24 @@ pub enum Rejected {
 pub const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
+/// What a delete is told that was meant for an object with another uid, in Kubernetes' words.
+#[must_use]
+pub fn other_uid(expected: &str, found: ulid::Ulid) -> String {
+    format!(
+        "the UID in the precondition ({expected}) does not match the UID in record ({found}). The object might \
+         have been deleted and then recreated"
+    )
+}
+
+/// What a delete is told that was meant for another version, in Kubernetes' words.
+#[must_use]
+pub fn other_version(expected: u64, found: u64) -> String {
+    format!(
+        "the ResourceVersion in the precondition ({expected}) does not match the ResourceVersion in record \
+         ({found}). The object might have been modified"
+    )
+}
+
 /// Judges a POST: the object to store, with its name, uid, creation time and first generation.
 ///
 /// # Errors
