@@ -1,5 +1,6 @@
 //! One daemon of the test's own, and everything that is typed at it.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -45,6 +46,11 @@ impl Daemon {
 
     /// Starts the process (again) and waits until it answers.
     pub fn run(&mut self) {
+        self.run_with(&[]);
+    }
+
+    /// The same with more variables.
+    pub fn run_with(&mut self, variables: &[(&str, &OsStr)]) {
         let log = File::options().create(true).append(true).open(self.log_path()).expect("a log");
         let child = Command::new(rl())
             .args(["daemon", "run", "--config"])
@@ -54,6 +60,7 @@ impl Daemon {
             .arg("--socket")
             .arg(self.socket())
             .env("HOME", self.home())
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -76,6 +83,12 @@ impl Daemon {
         let pid = rustix::process::Pid::from_child(&process);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("told to stop");
         process.wait().expect("it ends").code().expect("it was not killed")
+    }
+
+    /// SIGHUP.
+    pub fn hang_up(&self) {
+        let pid = rustix::process::Pid::from_child(self.process.as_ref().expect("it runs"));
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).expect("told");
     }
 
     /// `rl` with these words.
@@ -141,9 +154,7 @@ impl Daemon {
 
     /// Names of all objects of a kind.
     pub fn names(&self, kind: &str) -> Vec<String> {
-        let path = "jsonpath={range .items[*]}{.metadata.name}{\"\\n\"}{end}";
         let output = self.ok(&["get", kind, "-o", "name"]);
-        let _ = path;
         output.lines().filter_map(|line| line.split_once('/')).map(|(_, name)| name.to_owned()).collect()
     }
 

@@ -10,6 +10,13 @@ use crate::harness::Daemon;
 fn nothing_is_left_behind() {
     let mut daemon = Daemon::with_pool();
     let marker = daemon.data().display().to_string();
+    let status = daemon.ok(&["status"]);
+    let instance = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Instance:"))
+        .expect("an instance")
+        .trim()
+        .to_owned();
     for number in 0..3 {
         daemon.lease(&format!("job-{number}"));
     }
@@ -20,7 +27,7 @@ fn nothing_is_left_behind() {
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
     assert!(!mounts.contains(&marker), "mounts are left: {mounts}");
     assert_eq!(processes_naming(&marker), Vec::<String>::new());
-    assert_eq!(cgroups_naming("ringleader"), Vec::<String>::new());
+    assert_eq!(groups_of(&instance), Vec::<String>::new());
 }
 
 fn entries(folder: &Path) -> BTreeSet<String> {
@@ -41,8 +48,19 @@ fn processes_naming(marker: &str) -> Vec<String> {
     found
 }
 
-/// Groups of other tests that run beside this one carry other names of machines; an empty daemon
-/// leaves none with processes in it.
-fn cgroups_naming(_: &str) -> Vec<String> {
-    Vec::new()
+/// Control groups of this daemon's machines.
+fn groups_of(instance: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![Path::new("/sys/fs/cgroup").to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if entry.file_name().to_string_lossy().contains(instance) {
+                    found.push(entry.path().display().to_string());
+                }
+                folders.push(entry.path());
+            }
+        }
+    }
+    found
 }

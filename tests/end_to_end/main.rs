@@ -8,4 +8,5 @@ mod crash;
 mod leak;
 mod lease;
 mod many;
+mod service;
 mod wrong;
