@@ -98,7 +98,9 @@ fn parse(text: &str) -> Result<Vec<Value>, String> {
         let documents = serde_json::Deserializer::from_str(text).into_iter();
         documents.collect::<Result<_, _>>().map_err(|error| format!("is no JSON: {error}"))?
     } else {
-        serde_saphyr::from_multiple(text).map_err(|error| {
+        // Only `true` and `false`: a label's value may be `y` or `no`.
+        let options = serde_saphyr::options! { strict_booleans: true };
+        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
             let words = serde_saphyr::render_options! {
                 formatter: &serde_saphyr::UserMessageFormatter,
                 snippets: serde_saphyr::SnippetMode::Off,

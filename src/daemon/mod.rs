@@ -39,13 +39,31 @@ pub fn run(run: DaemonRun) -> ExitCode {
             return ExitCode::from(BAD_SETTINGS);
         }
     };
+    let to_file = settings.log.directory.is_some();
     match start::run(settings, overrides) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Both: the log may go to a file, and whoever started it by hand looks at the terminal.
-            tracing::error!("{error:#}");
-            eprintln!("rl: the daemon could not start: {error:#}");
+            // Where the log goes to a file, whoever started the daemon by hand looks at the terminal.
+            let why = causes(&error);
+            tracing::error!("{why}");
+            if to_file || !tracing::dispatcher::has_been_set() {
+                eprintln!("rl: the daemon could not start: {why}");
+            }
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error and its causes, each said once: many of ours name their cause themselves.
+fn causes(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |said, cause| {
+        let cause = cause.to_string();
+        if said.is_empty() {
+            cause
+        } else if said.contains(&cause) {
+            said
+        } else {
+            format!("{said}: {cause}")
+        }
+    })
 }

@@ -98,9 +98,15 @@ impl Daemon {
 
     /// `rl` with these words, not started yet.
     pub fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(rl());
+        self.command_of(&[], words)
+    }
+
+    /// `rl` with these words, run by another program.
+    pub fn command_of(&self, runner: &[&str], words: &[&str]) -> Command {
+        let all: Vec<&str> = runner.iter().copied().chain([rl()]).chain(words.iter().copied()).collect();
+        let mut command = Command::new(all[0]);
         command
-            .args(words)
+            .args(&all[1..])
             .env("HOME", self.home())
             .env("RL_SERVER", format!("unix://{}", self.socket().display()))
             .env_remove("RL_NAMESPACE")

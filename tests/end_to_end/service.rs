@@ -12,7 +12,7 @@ fn systemd_is_told_when_the_daemon_is_ready_alive_and_stopping() {
     assert_eq!(daemon.stop(), 0);
     let path = daemon.path("notify.sock");
     let socket = UnixDatagram::bind(&path).expect("a socket");
-    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+    socket.set_read_timeout(Some(Duration::from_mins(1))).expect("set");
     let next = |wanted: &str| {
         let mut buffer = [0; 512];
         loop {
