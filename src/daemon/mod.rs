@@ -39,11 +39,14 @@ pub fn run(run: DaemonRun) -> ExitCode {
             return ExitCode::from(BAD_SETTINGS);
         }
     };
+    let log_is_apart = settings.log.directory.is_some();
     match start::run(settings, overrides) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Both: the log may go to a file, and whoever started it by hand looks at the terminal.
-            tracing::error!("{error:#}");
+            // Once on stderr, which is the terminal or the journal, and in the log where that is apart.
+            if log_is_apart {
+                tracing::error!("{error:#}");
+            }
             eprintln!("rl: the daemon could not start: {error:#}");
             ExitCode::FAILURE
         }

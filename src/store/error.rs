@@ -8,11 +8,11 @@ use std::path::PathBuf;
 pub enum StoreError {
     #[error("another daemon{} uses {dir}: stop it, or choose another data directory", holder(*.pid), dir = .dir.display())]
     InUse { dir: PathBuf, pid: Option<u32> },
-    #[error("cannot {doing} {path}: {source}; the daemon needs a directory of its own that it can write", path = .path.display())]
+    #[error("cannot {doing} {path}; the daemon needs a directory of its own that it can write", path = .path.display())]
     Directory { doing: &'static str, path: PathBuf, source: io::Error },
-    #[error("the disk failed while {doing}: {source}")]
+    #[error("the disk failed while {doing}")]
     Disk { doing: &'static str, source: io::Error },
-    #[error("the store failed while {doing}: {source}")]
+    #[error("the store failed while {doing}")]
     Sled { doing: &'static str, source: sled::Error },
     #[error(
         "{dir} was written by a newer version (format {found}, this one reads up to {known}): \

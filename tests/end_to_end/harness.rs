@@ -19,6 +19,16 @@ pub struct Daemon {
 impl Daemon {
     /// Starts one and waits until it answers.
     pub fn start() -> Self {
+        // One host image for all tests: making it takes seconds.
+        let images = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
+        let mut daemon = Self::prepare();
+        daemon.settle(&format!("[images]\ndirectory = {:?}\n", images.display().to_string()));
+        daemon.run();
+        daemon
+    }
+
+    /// A directory for a daemon, which does not run yet.
+    pub fn prepare() -> Self {
         assert!(
             rustix::process::geteuid().is_root(),
             "the end-to-end tests make real machines and need root: run them with scripts/test"
@@ -26,13 +36,14 @@ impl Daemon {
         // The socket's path must fit into 108 bytes, so it stays near the root.
         let dir = tempfile::Builder::new().prefix("rl-e2e-").tempdir_in("/tmp").expect("a directory");
         fs::create_dir(dir.path().join("home")).expect("a home");
-        // One host image for all tests: making it takes seconds.
-        let images = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
-        let settings = format!("[images]\ndirectory = {:?}\n", images.display().to_string());
-        fs::write(dir.path().join("daemon.toml"), settings).expect("settings");
-        let mut daemon = Self { dir, process: None };
-        daemon.run();
+        let daemon = Self { dir, process: None };
+        daemon.settle("");
         daemon
+    }
+
+    /// Writes `daemon.toml`: what the next start or SIGHUP reads.
+    pub fn settle(&self, settings: &str) {
+        fs::write(self.dir.path().join("daemon.toml"), settings).expect("settings");
     }
 
     /// A daemon with the pool of `config/examples/pool.yaml` whose warm floors are filled.
@@ -45,6 +56,11 @@ impl Daemon {
 
     /// Starts the process (again) and waits until it answers.
     pub fn run(&mut self) {
+        self.run_with(&[]);
+    }
+
+    /// The same with these variables in its environment.
+    pub fn run_with(&mut self, variables: &[(&str, &str)]) {
         let log = File::options().create(true).append(true).open(self.log_path()).expect("a log");
         let child = Command::new(rl())
             .args(["daemon", "run", "--config"])
@@ -54,6 +70,7 @@ impl Daemon {
             .arg("--socket")
             .arg(self.socket())
             .env("HOME", self.home())
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -68,6 +85,12 @@ impl Daemon {
         let mut process = self.process.take().expect("it runs");
         process.kill().expect("killed");
         process.wait().expect("reaped");
+    }
+
+    /// SIGHUP: it reads its settings again.
+    pub fn reload(&self) {
+        let pid = rustix::process::Pid::from_child(self.process.as_ref().expect("it runs"));
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).expect("told to reload");
     }
 
     /// SIGTERM, and the exit code.
@@ -203,6 +226,11 @@ impl Daemon {
             self.rl(&["delete", "workstation", &workstation, "-y"]);
         }
         self.until("every machine is gone", || self.names("workstation").is_empty());
+    }
+
+    /// Whether the log has this text.
+    pub fn has_logged(&self, text: &str) -> bool {
+        fs::read_to_string(self.log_path()).unwrap_or_default().contains(text)
     }
 
     pub fn log_tail(&self) -> String {

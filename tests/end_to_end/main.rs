@@ -4,8 +4,10 @@
 
 mod harness;
 
+mod cli;
 mod crash;
 mod leak;
 mod lease;
 mod many;
+mod service;
 mod wrong;
