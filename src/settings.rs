@@ -12,6 +12,9 @@ use crate::object::Span;
 /// Where a daemon started by root looks when no `--config` is given.
 pub const DEFAULT_FILE: &str = "/etc/ringleader/daemon.toml";
 
+/// The image made of the host's own packages.
+const HOST_IMAGE: &str = "host";
+
 /// All the daemon's settings.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -178,7 +181,10 @@ pub fn load(overrides: &Overrides) -> Result<Settings, BadSettings> {
         Some(path) => {
             let text = std::fs::read_to_string(&path)
                 .map_err(|source| BadSettings::Read { path: path.clone(), source })?;
-            parse(&text).map_err(|error| BadSettings::Parse { path, message: error.to_string() })?
+            parse(&text).map_err(|error| BadSettings::Parse {
+                path,
+                message: error.to_string().trim_end().to_owned(),
+            })?
         }
         None => Settings::default(),
     };
@@ -215,10 +221,34 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
     if settings.store.writes_free_percent_min > settings.store.builds_free_percent_min {
         return value("store.writes_free_percent_min", "must not exceed store.builds_free_percent_min");
     }
+    let loud = settings.log.level.split(',').map(str::trim).find(|part| !is_directive(part));
+    if let Some(part) = loud {
+        let message =
+            format!("{part:?} is no level: write off, error, warn, info, debug or trace, or target=level");
+        return Err(BadSettings::Value { key: "log.level", message });
+    }
+    let default = settings.images.default.as_deref().unwrap_or(HOST_IMAGE);
+    if default != HOST_IMAGE && !settings.images.named.contains_key(default) {
+        let known: Vec<&str> =
+            std::iter::once(HOST_IMAGE).chain(settings.images.named.keys().map(String::as_str)).collect();
+        let message = format!("there is no image {default:?}: there are {}", known.join(", "));
+        return Err(BadSettings::Value { key: "images.default", message });
+    }
+    if let Some((name, path)) = settings.images.named.iter().find(|(_, path)| !path.exists()) {
+        let message = format!("{name}: {} is not there", path.display());
+        return Err(BadSettings::Value { key: "images.named", message });
+    }
     if settings.sandbox.first_id < 65_536 {
         return value("sandbox.first_id", "must be at least 65536, beyond the host's own ids");
     }
     Ok(())
+}
+
+/// Whether a part of a tracing filter says what it means: a lone word that is no level would be
+/// taken for the name of a module, and silence everything else.
+fn is_directive(part: &str) -> bool {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    part.contains('=') || LEVELS.contains(&part.to_ascii_lowercase().as_str())
 }
 
 /// Where a user's daemon keeps its things by default.
@@ -263,6 +293,9 @@ mod tests {
             ("providers = [\"cloud\"]", "providers"),
             ("[store]\nwrites_free_percent_min = 9", "store.writes_free_percent_min"),
             ("[sandbox]\nfirst_id = 0", "sandbox.first_id"),
+            ("[log]\nlevel = \"loud\"", "log.level"),
+            ("[images]\ndefault = \"ubuntu\"", "images.default"),
+            ("[images.named]\nmine = \"/nonexistent\"", "images.named"),
         ] {
             let error = check(&parse(text).expect("parses")).expect_err(text).to_string();
             assert!(error.starts_with(key), "{error}");

@@ -70,6 +70,11 @@ pub struct Up(pub OwnerId);
 #[rtype(result = "()")]
 struct Continue;
 
+/// Nothing is left to own.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct End;
+
 /// An owner: a pure core and the way to the disk.
 pub struct Owner<C: Core> {
     core: C,
@@ -82,6 +87,7 @@ pub struct Owner<C: Core> {
     inputs: C::Inputs,
     status_in_flight: bool,
     timer: Option<SpawnHandle>,
+    ending: bool,
 }
 
 impl<C: Core> Owner<C> {
@@ -108,6 +114,7 @@ impl<C: Core> Owner<C> {
             inputs,
             status_in_flight: false,
             timer: None,
+            ending: false,
         }
     }
 
@@ -283,8 +290,11 @@ impl<C: Core> Owner<C> {
     /// After everything: the timer of the next deadline, or the end of an owner with nothing left.
     fn settle(&mut self, ctx: &mut Context<Self>) {
         if self.core.is_over() {
-            self.directory.forget_owner(&self.id);
-            ctx.stop();
+            // What has come in already is still answered: the end stands in line behind it.
+            if !std::mem::replace(&mut self.ending, true) {
+                self.directory.forget_owner(&self.id);
+                ctx.address().do_send(End);
+            }
         } else {
             self.arm(ctx);
         }
@@ -422,6 +432,14 @@ impl<C: Core> Handler<StatusWritten> for Owner<C> {
         self.note_status(false);
         self.pass(&clock::tick(), ctx);
         self.settle(ctx);
+    }
+}
+
+impl<C: Core> Handler<End> for Owner<C> {
+    type Result = ();
+
+    fn handle(&mut self, _: End, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

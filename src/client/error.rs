@@ -1,7 +1,8 @@
 //! Why a request had no good answer, each with what to do next.
 
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use super::{Status, Target};
 
@@ -13,11 +14,7 @@ pub enum ClientError {
         path.display()
     )]
     NoDaemon { path: PathBuf, error: io::Error },
-    #[error(
-        "no permission to open {}: use sudo, or join its group with `sudo usermod -aG ringleader $USER` and \
-         log in again (whoever is in that group can become root)",
-        path.display()
-    )]
+    #[error("no permission to open {}: use sudo, or {}", path.display(), joining(path))]
     NoPermission { path: PathBuf },
     #[error("no server is named: pass --server unix:///path")]
     NoAddress,
@@ -71,6 +68,18 @@ impl ClientError {
     pub fn is_forbidden(&self) -> bool {
         self.status().is_some_and(|status| status.code == 403)
     }
+}
+
+/// How to be let in without sudo. The daemon gives its socket to the group where there is one.
+fn joining(socket: &Path) -> String {
+    let has_group = socket.metadata().is_ok_and(|found| found.permissions().mode() & 0o060 != 0);
+    let how = if has_group {
+        "join its group with `sudo usermod -aG ringleader $USER` and log in again"
+    } else {
+        "make a group for it with `sudo groupadd -f ringleader && sudo usermod -aG ringleader $USER`, \
+         restart the daemon and log in again"
+    };
+    format!("{how} (whoever is in that group can become root)")
 }
 
 /// The refusal in words: what was asked, what is wrong, what to type next.

@@ -39,16 +39,15 @@ pub fn run(run: DaemonRun) -> ExitCode {
             return ExitCode::from(BAD_SETTINGS);
         }
     };
-    let to_file = settings.log.directory.is_some();
+    let log_is_apart = settings.log.directory.is_some();
     match start::run(settings, overrides) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Where the log goes to a file, whoever started the daemon by hand looks at the terminal.
-            let why = causes(&error);
-            tracing::error!("{why}");
-            if to_file || !tracing::dispatcher::has_been_set() {
-                eprintln!("rl: the daemon could not start: {why}");
+            // Once on stderr, which is the terminal or the journal, and in the log where that is apart.
+            if log_is_apart {
+                tracing::error!("{}", causes(&error));
             }
+            eprintln!("rl: the daemon could not start: {}", causes(&error));
             ExitCode::FAILURE
         }
     }

@@ -16,7 +16,7 @@ use crate::actor::core::Sources;
 use crate::actor::house::House;
 use crate::object;
 use crate::provider::sandbox::{Sandbox, SandboxOptions, launcher};
-use crate::provider::{Provider, Providers};
+use crate::provider::{Availability, Provider, Providers};
 use crate::settings::{self, Overrides, Settings};
 use crate::store::{Store, StoreOptions};
 use crate::{http, view};
@@ -39,6 +39,9 @@ pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
     tracing::info!(data_dir = %settings.data_dir.display(), instance = %store.instance(), "the store is open");
     let sandbox = Arc::new(Sandbox::new(sandbox_options(&settings, &store), launcher)?);
     let providers: Providers = Arc::from(vec![Arc::clone(&sandbox) as Arc<dyn Provider>]);
+    if let Availability::Unavailable(why) = sandbox.availability() {
+        tracing::warn!(provider = sandbox.name(), "no machine can be made here: {why}");
+    }
     let space = store.clone();
     let sources = Sources {
         view: view.clone(),

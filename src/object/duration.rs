@@ -111,7 +111,22 @@ impl Serialize for Span {
 }
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        deserializer.deserialize_str(Written)
+    }
+}
+
+/// Reads a length of time from its text; anything else is told what it looks like.
+struct Written;
+
+impl de::Visitor<'_> for Written {
+    type Value = Span;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
+        text.parse().map_err(E::custom)
     }
 }
 impl JsonSchema for Span {

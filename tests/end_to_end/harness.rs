@@ -1,6 +1,5 @@
 //! One daemon of the test's own, and everything that is typed at it.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -20,6 +19,16 @@ pub struct Daemon {
 impl Daemon {
     /// Starts one and waits until it answers.
     pub fn start() -> Self {
+        // One host image for all tests: making it takes seconds.
+        let images = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
+        let mut daemon = Self::prepare();
+        daemon.settle(&format!("[images]\ndirectory = {:?}\n", images.display().to_string()));
+        daemon.run();
+        daemon
+    }
+
+    /// A directory for a daemon, which does not run yet.
+    pub fn prepare() -> Self {
         assert!(
             rustix::process::geteuid().is_root(),
             "the end-to-end tests make real machines and need root: run them with scripts/test"
@@ -27,13 +36,14 @@ impl Daemon {
         // The socket's path must fit into 108 bytes, so it stays near the root.
         let dir = tempfile::Builder::new().prefix("rl-e2e-").tempdir_in("/tmp").expect("a directory");
         fs::create_dir(dir.path().join("home")).expect("a home");
-        // One host image for all tests: making it takes seconds.
-        let images = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
-        let settings = format!("[images]\ndirectory = {:?}\n", images.display().to_string());
-        fs::write(dir.path().join("daemon.toml"), settings).expect("settings");
-        let mut daemon = Self { dir, process: None };
-        daemon.run();
+        let daemon = Self { dir, process: None };
+        daemon.settle("");
         daemon
+    }
+
+    /// Writes `daemon.toml`: what the next start or SIGHUP reads.
+    pub fn settle(&self, settings: &str) {
+        fs::write(self.dir.path().join("daemon.toml"), settings).expect("settings");
     }
 
     /// A daemon with the pool of `config/examples/pool.yaml` whose warm floors are filled.
@@ -49,8 +59,8 @@ impl Daemon {
         self.run_with(&[]);
     }
 
-    /// The same with more variables.
-    pub fn run_with(&mut self, variables: &[(&str, &OsStr)]) {
+    /// The same with these variables in its environment.
+    pub fn run_with(&mut self, variables: &[(&str, &str)]) {
         let log = File::options().create(true).append(true).open(self.log_path()).expect("a log");
         let child = Command::new(rl())
             .args(["daemon", "run", "--config"])
@@ -77,18 +87,18 @@ impl Daemon {
         process.wait().expect("reaped");
     }
 
+    /// SIGHUP: it reads its settings again.
+    pub fn reload(&self) {
+        let pid = rustix::process::Pid::from_child(self.process.as_ref().expect("it runs"));
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).expect("told to reload");
+    }
+
     /// SIGTERM, and the exit code.
     pub fn stop(&mut self) -> i32 {
         let mut process = self.process.take().expect("it runs");
         let pid = rustix::process::Pid::from_child(&process);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("told to stop");
         process.wait().expect("it ends").code().expect("it was not killed")
-    }
-
-    /// SIGHUP.
-    pub fn hang_up(&self) {
-        let pid = rustix::process::Pid::from_child(self.process.as_ref().expect("it runs"));
-        rustix::process::kill_process(pid, rustix::process::Signal::HUP).expect("told");
     }
 
     /// `rl` with these words.
@@ -98,15 +108,9 @@ impl Daemon {
 
     /// `rl` with these words, not started yet.
     pub fn command(&self, words: &[&str]) -> Command {
-        self.command_of(&[], words)
-    }
-
-    /// `rl` with these words, run by another program.
-    pub fn command_of(&self, runner: &[&str], words: &[&str]) -> Command {
-        let all: Vec<&str> = runner.iter().copied().chain([rl()]).chain(words.iter().copied()).collect();
-        let mut command = Command::new(all[0]);
+        let mut command = Command::new(rl());
         command
-            .args(&all[1..])
+            .args(words)
             .env("HOME", self.home())
             .env("RL_SERVER", format!("unix://{}", self.socket().display()))
             .env_remove("RL_NAMESPACE")
@@ -160,7 +164,9 @@ impl Daemon {
 
     /// Names of all objects of a kind.
     pub fn names(&self, kind: &str) -> Vec<String> {
+        let path = "jsonpath={range .items[*]}{.metadata.name}{\"\\n\"}{end}";
         let output = self.ok(&["get", kind, "-o", "name"]);
+        let _ = path;
         output.lines().filter_map(|line| line.split_once('/')).map(|(_, name)| name.to_owned()).collect()
     }
 
@@ -220,6 +226,11 @@ impl Daemon {
             self.rl(&["delete", "workstation", &workstation, "-y"]);
         }
         self.until("every machine is gone", || self.names("workstation").is_empty());
+    }
+
+    /// Whether the log has this text.
+    pub fn has_logged(&self, text: &str) -> bool {
+        fs::read_to_string(self.log_path()).unwrap_or_default().contains(text)
     }
 
     pub fn log_tail(&self) -> String {

@@ -4,6 +4,7 @@
 
 mod harness;
 
+mod cli;
 mod crash;
 mod leak;
 mod lease;
