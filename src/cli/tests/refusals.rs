@@ -99,7 +99,7 @@ const WRONG: &[(&str, u8, &str)] = &[
     (
         "rl wsp create p --size-max many",
         2,
-        "error: invalid value 'many' for '--size-max <N>': invalid digit found in string",
+        "error: invalid value 'many' for '--size-max <N>': write a whole number, such as 6",
     ),
     ("rl wait event e", 2, "error: a event is never waited for without --for, as in --for Deleted"),
     (
@@ -173,13 +173,13 @@ async fn a_manifest_is_refused_with_every_document_that_is_wrong() {
     assert_eq!(
         ran.err,
         format!(
-            "error: {name} (document 1): no kind \"Pod\" in \"v1\": the kinds are Namespace, User, Device, Workstation, \
+            "error: {name} (document 1): no kind \"Pod\" in \"v1\": The kinds are Namespace, User, Device, Workstation, \
              WorkstationPool, WorkstationPoolLease, Event\n\
              {name} (document 2): write apiVersion: workstations.ringleader.dev/v1 and kind: WorkstationPool\n\
              {name} (document 3): metadata.generateName: apply finds its objects again by name: write metadata.name\n\
              {name} (document 4): metadata.namespace: the manifest says \"other\" and -n says \"acme\": \
              leave one of them out\n\
-             {name} (document 5): is no object: write apiVersion, kind, metadata and spec\n\
+             {name} (document 5): no object: write apiVersion, kind, metadata and spec\n\
              nothing was written\n"
         )
     );
