@@ -87,6 +87,7 @@ async fn confirmed(session: &Session, targets: &[&Target]) -> anyhow::Result<boo
         // What is not there is reported before anybody is asked.
         let object = session.client.get(target).await?;
         sentences.push(match object.pointer("/status/capacity/members").and_then(Value::as_u64) {
+            Some(0) => target.to_string(),
             Some(1) => format!("{target} and its member, machine and disk"),
             Some(members) => format!("{target} and its {members} members, machines and disks"),
             None => format!("{target} and all that is in it"),

@@ -195,7 +195,7 @@ const COMMANDS: &[(&str, i32, &str)] = &[
     (
         "delete workstationpool agents",
         2,
-        "error: this would delete workstationpool/agents and its 0 members, machines and disks: pass -y to do so\n",
+        "error: this would delete workstationpool/agents: pass -y to do so\n",
     ),
     (
         "delete namespace local -y",

@@ -3,6 +3,7 @@
 
 mod discovery;
 mod double;
+mod images;
 mod limits;
 mod reading;
 mod ssh;
