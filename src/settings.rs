@@ -94,8 +94,6 @@ pub struct Images {
 pub struct Sandbox {
     /// The first host user id that members use; each member has 65 536 of its own.
     pub first_id: u32,
-    /// How many such ranges there are.
-    pub ranges_max: u32,
 }
 
 impl Default for Settings {
@@ -136,7 +134,7 @@ impl Default for Store {
 
 impl Default for Sandbox {
     fn default() -> Self {
-        Self { first_id: 0x1000_0000, ranges_max: 16_384 }
+        Self { first_id: 0x1000_0000 }
     }
 }
 
