@@ -13,6 +13,7 @@
 //! should do is a defect here: it belongs into their pure rooms.
 
 pub mod adoption;
+mod asked;
 pub mod backend;
 mod catalog;
 pub mod core;

@@ -4,13 +4,14 @@
 //! effects of its submission, so that nothing is said before it is written, and a panic after the
 //! submit loses nothing. After every command the shell repeats the pass until it is quiet.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, Recipient, SpawnHandle};
 use tokio::sync::oneshot;
 use ulid::Ulid;
 
+use super::asked::{Asked, SharedReply};
 use super::core::{Core, Decided, Reading, Sources};
 use super::directory::{Directory, OwnerDoor};
 use super::doors::{Refusal, Verb, Write, Written};
@@ -18,8 +19,8 @@ use super::placement;
 use crate::clock;
 use crate::machine::Fact;
 use crate::object::{MODIFIED, Tick, other_version};
-use crate::store::{Conflict, Effect, OwnerId, Precondition, Store, Submission};
-use crate::view::{Key, Resource, View};
+use crate::store::{Conflict, Effect, OwnerId, Store, Submission};
+use crate::view::{Key, Resource};
 
 /// More single acts than this in one pass, and the rest waits for the next turn of the mailbox.
 const ACTS_PER_TURN_MAX: usize = 4096;
@@ -314,57 +315,6 @@ impl<C: Core> Owner<C> {
                 owner.settle(ctx);
             }));
         }
-    }
-}
-
-/// A write under way: what must hold, and who waits for the answer.
-struct Asked {
-    key: Key,
-    preconditions: Vec<Precondition>,
-    deletes: bool,
-    warnings: Vec<String>,
-    reply: SharedReply,
-}
-
-/// The answer travels with the submission; when that is refused, the shell answers instead.
-#[derive(Clone)]
-struct SharedReply(Arc<Mutex<Option<Reply>>>);
-
-impl SharedReply {
-    fn send(&self, answer: Result<Written, Refusal>) {
-        let reply = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(reply) = reply {
-            let _ = reply.send(answer);
-        }
-    }
-}
-
-impl Asked {
-    fn new<C>(reading: &Reading<C>, write: &Write, reply: Reply) -> Self {
-        let absent = reading.creates.then(|| Precondition::Absent(reading.key.clone()));
-        let version =
-            reading.expected_version.map(|version| Precondition::Version(reading.key.clone(), version));
-        Self {
-            key: reading.key.clone(),
-            preconditions: absent.into_iter().chain(version).collect(),
-            deletes: matches!(write.verb, Verb::Delete { .. }),
-            warnings: reading.warnings.clone(),
-            reply: SharedReply(Arc::new(Mutex::new(Some(reply)))),
-        }
-    }
-
-    /// Answers once the write is durable and visible.
-    fn effect(self, more_warnings: Vec<String>, view: View) -> Effect {
-        Box::new(move |committed| {
-            let mut warnings = self.warnings;
-            warnings.extend(more_warnings);
-            let written = committed.resource(&self.key).map(|resource| Written {
-                gone: self.deletes && view.get(&self.key).is_none_or(|now| now.uid != resource.uid),
-                resource,
-                warnings,
-            });
-            self.reply.send(written.ok_or(Refusal::NotFound));
-        })
     }
 }
 
