@@ -49,3 +49,20 @@ fn systemd_is_told_of_the_start_of_life_and_of_the_end() {
     assert!(last.iter().all(|word| word == "WATCHDOG=1"), "{last:?}");
     assert!(!daemon.socket().exists(), "the socket goes with the daemon");
 }
+
+#[test]
+fn a_log_directory_gets_the_log_in_files_and_in_the_form_that_is_set() {
+    let mut daemon = Daemon::prepare();
+    let logs = daemon.path("logs");
+    daemon.settle(&format!("[log]\nformat = \"json\"\ndirectory = {:?}\n", logs.display().to_string()));
+    daemon.run();
+    assert_eq!(daemon.stop(), 0);
+    let files: Vec<_> =
+        std::fs::read_dir(&logs).expect("made").map(|entry| entry.expect("read").path()).collect();
+    assert_eq!(files.len(), 1, "one a day: {files:?}");
+    let log = std::fs::read_to_string(&files[0]).expect("a log");
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    let said = |message: &str| lines.iter().any(|line| line["fields"]["message"] == message);
+    assert!(said("ready") && said("stopping: members live on"), "{log}");
+}
