@@ -97,3 +97,21 @@ fn an_interrupted_build_is_removed_at_the_next_start() {
     Images::open(ImageOptions { named, ..options(dir.path()) }).expect("opens");
     assert!(!left.exists());
 }
+
+#[test]
+fn a_source_on_another_file_system_is_copied_with_its_modes() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    let source = tempfile::tempdir_in("/dev/shm").expect("/dev/shm is a file system of its own");
+    let dir = tempfile::tempdir().expect("a directory");
+    let device = |path: &Path| fs::metadata(path).expect("there").dev();
+    assert_ne!(device(source.path()), device(dir.path()), "this needs two file systems");
+    let root = small_root(source.path());
+    fs::set_permissions(root.join("usr/tool"), fs::Permissions::from_mode(0o4755)).expect("set");
+    let named = BTreeMap::from([("small".to_owned(), root)]);
+    let images = Images::open(ImageOptions { named, ..options(dir.path()) }).expect("opens");
+    let generation = images.generation("small").expect("taken");
+    let tool = fs::metadata(generation.root.join("usr/tool")).expect("there");
+    assert_eq!((tool.mode() & 0o7777, tool.len()), (0o4755, 4));
+    assert_eq!(fs::read_link(generation.root.join("tool")).expect("a link"), Path::new("usr/tool"));
+}
