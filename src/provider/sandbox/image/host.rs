@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::etc;
 use super::tree::Tree;
-use super::{HOST, ImageError};
+use super::{HOST, ImageError, not_taken};
 
 const DPKG: &str = "var/lib/dpkg";
 
@@ -39,7 +39,7 @@ pub fn take(host: &Path, includes: &[PathBuf], root: &Path) -> Result<(), ImageE
         tracing::info!(files = tree.files, left_out = tree.left_out, "the host image's files are in place");
         Ok(())
     };
-    build().map_err(|error: io::Error| ImageError::Unusable { name: HOST.into(), why: error.to_string() })
+    build().map_err(|error: io::Error| not_taken(HOST, root, error))
 }
 
 /// On a merged system /bin and its like are links, whose targets must be there before anything is

@@ -1,41 +1,39 @@
 //! Image generations: immutable root file systems that members are made from.
 //!
-//! ```text
-//! <dir>/<name>/<ulid>/root             what machines see
-//!                     generation.json  what it is, and when it was taken
-//!             /.building-<ulid>        unfinished; removed at the next start
-//! ```
-//!
 //! A generation is built aside, synced and renamed, and never changed again. A member names the
 //! generation its disk was made over, and keeps it for life: a live host directory under an
 //! overlay breaks when the host upgrades. The newest generation of a name is the current one.
+//!
+//! `shelf` keeps generations; `host` and `named` fill them, through `tree`.
 
 mod alternatives;
 mod etc;
 mod host;
 mod named;
 mod release;
+mod shelf;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use ulid::Ulid;
 
-use crate::clock;
 use crate::object::{Image, Time};
 use release::Release;
+use shelf::Shelf;
 
 /// The image made of this host's own packages.
 pub const HOST: &str = "host";
 /// Where the host's root is.
 const HOST_ROOT: &str = "/";
+/// Why there is no image of this host.
+const NO_PACKAGES: &str = "this host has no packages of dpkg (Debian, Ubuntu) to take it from: name a directory \
+                           or tar of a root file system under [images.named] in daemon.toml, and make it the \
+                           default there";
 
 /// What there is to make machines from.
 #[derive(Clone, Debug)]
@@ -103,15 +101,21 @@ pub enum ImageError {
 }
 
 impl Images {
-    /// Makes the directory, and removes what an interrupted build left.
+    /// Makes the directory, and removes what an interrupted build or removal left.
     ///
     /// # Errors
-    /// When the directory cannot be made.
+    /// When the directory cannot be made, or the name of an image cannot be that of a directory.
     pub fn open(options: ImageOptions) -> Result<Self, ImageError> {
-        private_directory(&options.dir)?;
+        if let Some(name) = options.named.keys().find(|name| !is_name(name)) {
+            let why = "its name must begin with a letter or digit, and go on with those, '-', '_' and '.'";
+            return Err(ImageError::Unusable { name: name.clone(), why: why.into() });
+        }
+        if !options.dir.is_dir() {
+            shelf::private_directory(&options.dir)?;
+        }
         let images = Self { options: Arc::new(options) };
-        for name in images.names() {
-            images.remove_unfinished(&name);
+        for name in images.kept() {
+            images.shelf(&name).clear_unfinished();
         }
         Ok(images)
     }
@@ -146,12 +150,14 @@ impl Images {
     /// # Errors
     /// When it cannot be taken.
     pub fn generation(&self, name: &str) -> Result<Arc<Generation>, ImageError> {
-        if let Some(current) = self.current(name) {
-            return Ok(current);
+        self.known(name)?;
+        let shelf = self.shelf(name);
+        if let Some(current) = shelf.current() {
+            return Ok(Arc::new(current));
         }
-        let _building = self.lock(name)?;
+        let _building = shelf.lock()?;
         // Somebody else may have finished it meanwhile.
-        self.current(name).map_or_else(|| self.take(name), Ok)
+        shelf.current().map_or_else(|| self.take(name), |current| Ok(Arc::new(current)))
     }
 
     /// Takes a new generation, which machines are made from from now on.
@@ -160,16 +166,16 @@ impl Images {
     /// When it cannot be taken; the present one stays current.
     pub fn refresh(&self, name: &str) -> Result<Arc<Generation>, ImageError> {
         self.known(name)?;
-        let _building = self.lock(name)?;
+        let _building = self.shelf(name).lock()?;
         self.take(name)
     }
 
-    /// The generation a member recorded, while it is there.
+    /// The generation a member recorded, while it is there, whether its image is still carried or
+    /// not.
     #[must_use]
     pub fn by_id(&self, id: &str) -> Option<Arc<Generation>> {
-        let (name, generation) = id.split_once('/')?;
-        let directory = self.options.dir.join(name).join(generation);
-        info(&directory).map(|_| Arc::new(generation_in(name, &directory)))
+        let (name, ulid) = id.split_once('/').filter(|(name, _)| is_name(name))?;
+        self.shelf(name).generation(ulid).map(Arc::new)
     }
 
     /// Every image, in order of name.
@@ -178,68 +184,50 @@ impl Images {
         self.names().into_iter().filter_map(|name| self.describe(&name)).collect()
     }
 
-    /// Removes generations that no member uses, but never a current one.
+    /// Removes generations that no member uses, but never the current one of an image that is
+    /// carried.
     pub fn remove_unused(&self, in_use: &BTreeSet<String>) {
-        for image in self.list() {
-            let old = image.generations.iter().rev().skip(1);
-            for generation in old.filter(|generation| !in_use.contains(&generation.id)) {
-                let directory = self.options.dir.join(&generation.id);
-                match fs::remove_dir_all(&directory) {
-                    Ok(()) => {
-                        tracing::info!(generation = generation.id, "removed an image generation nobody uses");
-                    }
-                    Err(error) => {
-                        tracing::warn!(generation = generation.id, %error, "an unused image generation stays");
-                    }
+        let carried = self.names();
+        for name in self.kept() {
+            let shelf = self.shelf(&name);
+            let mut old = shelf.generations();
+            if carried.contains(&name) {
+                old.pop();
+            }
+            for GenerationInfo { id, .. } in old.iter().filter(|old| !in_use.contains(&old.id)) {
+                match shelf.remove(id) {
+                    Ok(()) => tracing::info!(generation = id, "removed an image generation nobody uses"),
+                    Err(error) => tracing::warn!(generation = id, %error, "an unused image generation stays"),
                 }
             }
         }
     }
 
+    /// To be called with the shelf locked.
     fn take(&self, name: &str) -> Result<Arc<Generation>, ImageError> {
-        let source = self.source(name).ok_or_else(|| self.not_carried(name))?;
-        let home = self.options.dir.join(name);
-        let tick = clock::tick();
-        let ulid = Ulid::from_parts(u64::try_from(tick.wall.millis()).unwrap_or(0), tick.entropy);
-        let building = home.join(format!(".building-{ulid}"));
-        let root = building.join("root");
-        private_directory(&building)?;
-        tracing::info!(image = name, "taking an image generation; this is done once");
-        if name == HOST && !self.options.named.contains_key(HOST) {
-            host::take(Path::new(HOST_ROOT), &self.options.host_includes, &root)?;
-        } else {
-            named::take(name, &source, &root)?;
-        }
-        let release = Release::of(&root);
-        let info = GenerationInfo {
-            id: format!("{name}/{ulid}"),
-            distribution: release.distribution,
-            version: release.version,
-            taken_at: tick.wall,
+        let fill = |root: &Path| match self.options.named.get(name) {
+            Some(source) => named::take(name, source, &self.options.dir, root),
+            None => host::take(Path::new(HOST_ROOT), &self.options.host_includes, root),
         };
-        let directory = home.join(ulid.to_string());
-        finish(&building, &info, &directory)?;
-        let took_ms = clock::monotonic_ms().saturating_sub(tick.monotonic_ms);
-        tracing::info!(image = name, generation = info.id, took_ms, "took an image generation");
-        Ok(Arc::new(generation_in(name, &directory)))
+        self.shelf(name).build(fill).map(Arc::new)
     }
 
-    fn current(&self, name: &str) -> Option<Arc<Generation>> {
-        let newest = self.generations(name).pop()?;
-        self.by_id(&newest.id)
+    fn shelf(&self, name: &str) -> Shelf {
+        Shelf::new(&self.options.dir, name)
     }
 
-    /// Oldest first: ULIDs sort by time.
-    fn generations(&self, name: &str) -> Vec<GenerationInfo> {
-        let entries = fs::read_dir(self.options.dir.join(name)).into_iter().flatten().flatten();
-        let mut found: Vec<_> = entries.filter_map(|entry| info(&entry.path())).collect();
-        found.sort_by(|one, other| one.id.cmp(&other.id));
-        found
+    /// Every name there is a directory for, carried or not.
+    fn kept(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.options.dir).into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| is_name(name))
+            .collect()
     }
 
     fn describe(&self, name: &str) -> Option<ImageInfo> {
         let source = self.source(name)?;
-        let generations = self.generations(name);
+        let generations = self.shelf(name).generations();
         let release = match generations.last() {
             Some(current) => {
                 Release { distribution: current.distribution.clone(), version: current.version.clone() }
@@ -272,38 +260,19 @@ impl Images {
     }
 
     fn known(&self, name: &str) -> Result<String, ImageError> {
-        self.source(name).map(|_| name.to_owned()).ok_or_else(|| self.not_carried(name))
+        if self.source(name).is_some() {
+            return Ok(name.to_owned());
+        }
+        if name == HOST {
+            return Err(ImageError::Unusable { name: HOST.into(), why: NO_PACKAGES.into() });
+        }
+        Err(self.not_carried(name))
     }
 
     fn not_carried(&self, asked: &str) -> ImageError {
         let carried: Vec<String> = self.list().iter().map(ImageInfo::describe).collect();
         let carried = if carried.is_empty() { "none".to_owned() } else { carried.join(", ") };
         ImageError::NotCarried { asked: asked.to_owned(), carried }
-    }
-
-    fn lock(&self, name: &str) -> Result<File, ImageError> {
-        let home = self.options.dir.join(name);
-        private_directory(&home)?;
-        let path = home.join(".lock");
-        let locked = File::create(&path).and_then(|file| {
-            rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
-            Ok(file)
-        });
-        locked.map_err(|source| ImageError::Files { doing: "lock", path, source })
-    }
-
-    fn remove_unfinished(&self, name: &str) {
-        // A build under way, of another daemon on the same directory, holds the lock.
-        let path = self.options.dir.join(name).join(".lock");
-        let Ok(lock) = File::open(path) else { return };
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return;
-        }
-        let entries = fs::read_dir(self.options.dir.join(name)).into_iter().flatten().flatten();
-        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(".building-")) {
-            // What stays costs only space, and is tried again at the next start.
-            let _ = fs::remove_dir_all(entry.path());
-        }
     }
 }
 
@@ -315,34 +284,18 @@ impl ImageInfo {
     }
 }
 
-/// Makes a built generation durable and gives it its name.
-fn finish(building: &Path, info: &GenerationInfo, directory: &Path) -> Result<(), ImageError> {
-    let files = |doing, path: &Path| {
-        let path = path.to_owned();
-        move |source| ImageError::Files { doing, path, source }
-    };
-    let description = building.join("generation.json");
-    let text = serde_json::to_vec_pretty(info).expect("a generation's description is plain data");
-    fs::write(&description, text).map_err(files("write", &description))?;
-    // All of it at once: a sync for each of a hundred thousand links would take minutes.
-    File::open(building).and_then(|file| Ok(rustix::fs::syncfs(&file)?)).map_err(files("sync", building))?;
-    fs::rename(building, directory).map_err(files("name", directory))?;
-    let home = directory.parent().unwrap_or(directory);
-    File::open(home).and_then(|home| home.sync_all()).map_err(files("sync", home))
+/// Whether `name` can be that of a directory of ours.
+fn is_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.chars().all(|each| each.is_ascii_alphanumeric() || "-_.".contains(each))
 }
 
-fn generation_in(name: &str, directory: &Path) -> Generation {
-    let ulid = directory.file_name().unwrap_or_default().to_string_lossy();
-    Generation { name: name.to_owned(), id: format!("{name}/{ulid}"), root: directory.join("root") }
-}
-
-fn info(directory: &Path) -> Option<GenerationInfo> {
-    serde_json::from_slice(&fs::read(directory.join("generation.json")).ok()?).ok()
-}
-
-fn private_directory(path: &Path) -> Result<(), ImageError> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|source| ImageError::Files { doing: "make", path: path.to_owned(), source })
+/// Words why the files of an image could not be put at `root`. A full disk is nobody's mistake.
+fn not_taken(name: &str, root: &Path, error: io::Error) -> ImageError {
+    if error.kind() == io::ErrorKind::StorageFull {
+        return ImageError::Files { doing: "fill", path: root.to_owned(), source: error };
+    }
+    ImageError::Unusable { name: name.to_owned(), why: error.to_string() }
 }
 
 #[cfg(test)]

@@ -1,32 +1,41 @@
 //! Images that the settings name: a directory or a tar archive of a root file system.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _};
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
 
-use super::ImageError;
-use super::tree::Tree;
+use super::tree::{IDS, Tree};
+use super::{ImageError, not_taken};
 
 /// Compressed archives begin with these bytes.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const XZ: [u8; 6] = [0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00];
 
-/// Builds the tree at `root` from `source`.
-pub fn take(name: &str, source: &Path, root: &Path) -> Result<(), ImageError> {
-    let unusable = |why: String| ImageError::Unusable { name: name.to_owned(), why };
-    if source.is_dir() {
-        return directory(source, root).map_err(|error| unusable(format!("{}: {error}", source.display())));
-    }
-    archive(source, root).map_err(|error| unusable(format!("{}: {error}", source.display())))
+/// Builds the tree at `root` from `source`. What is built is below `images`, which may not be part
+/// of the source.
+pub fn take(name: &str, source: &Path, images: &Path, root: &Path) -> Result<(), ImageError> {
+    let taken = if source.is_dir() { directory(source, images, root) } else { archive(source, root) };
+    taken.and_then(|()| is_a_system(root)).map_err(|error| {
+        let said = io::Error::new(error.kind(), format!("{}: {error}", source.display()));
+        not_taken(name, root, said)
+    })
 }
 
-/// By hard link where possible: what changes the files in place, changes them in here, so the
-/// directory should be left alone or replaced as a whole.
-fn directory(source: &Path, root: &Path) -> io::Result<()> {
+/// What changes files under the source's /usr in place, changes them in here: package managers do
+/// not.
+fn directory(source: &Path, images: &Path, root: &Path) -> io::Result<()> {
+    if images.canonicalize()?.starts_with(source.canonicalize()?) {
+        return Err(io::Error::other(format!(
+            "the images themselves are kept in it, in {}: name a directory that holds nothing but the \
+             root file system",
+            images.display()
+        )));
+    }
     let mut tree = Tree::of_everything(root)?;
     tree.take_all(source, Path::new("/"))?;
-    tracing::info!(files = tree.files, "the image's files are in place");
+    tracing::info!(files = tree.files, left_out = tree.left_out, "the image's files are in place");
     Ok(())
 }
 
@@ -39,13 +48,21 @@ fn archive(source: &Path, root: &Path) -> io::Result<()> {
             "it is compressed: unpack it to a plain .tar first (gunzip, unzstd, unxz)",
         ));
     }
-    std::fs::create_dir_all(root)?;
+    fs::create_dir_all(root)?;
     let mut archive = tar::Archive::new(BufReader::new(File::open(source)?));
     archive.set_preserve_permissions(true);
     archive.set_preserve_ownerships(true);
     archive.set_overwrite(true);
     for entry in archive.entries()? {
         let mut entry = entry?;
+        let (uid, gid) = (entry.header().uid()?, entry.header().gid()?);
+        if uid >= u64::from(IDS) || gid >= u64::from(IDS) {
+            return Err(io::Error::other(format!(
+                "{} belongs to {uid}:{gid}, and only owners below {IDS} exist in a machine: pack it anew \
+                 as root (tar --numeric-owner)",
+                entry.path()?.display()
+            )));
+        }
         let kind = entry.header().entry_type();
         if kind.is_file() || kind.is_dir() || kind.is_symlink() || kind.is_hard_link() || kind.is_contiguous()
         {
@@ -53,5 +70,15 @@ fn archive(source: &Path, root: &Path) -> io::Result<()> {
             entry.unpack_in(root)?;
         }
     }
-    Ok(())
+    // The root of a machine is ours to say: one of mode 0700 would shut its login user out.
+    chown(root, Some(0), Some(0))?;
+    fs::set_permissions(root, fs::Permissions::from_mode(0o755))
+}
+
+/// Tells an archive of something else, or a directory too high or too low, from a system.
+fn is_a_system(root: &Path) -> io::Result<()> {
+    if ["usr", "bin"].iter().any(|name| root.join(name).symlink_metadata().is_ok()) {
+        return Ok(());
+    }
+    Err(io::Error::other("it is no root file system: there is neither usr nor bin at its top"))
 }

@@ -1,13 +1,20 @@
 //! Putting files into a generation: by hard link, by reflink, or by copy.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, XattrFlags, fgetxattr, fsetxattr, open, openat2};
 use rustix::io::Errno;
+
+/// Members have this many ids: an owner from here on would be nobody inside.
+pub const IDS: u32 = 65_536;
+/// Where the programs of a system are: replaced by rename, as package managers do, never edited.
+const PROGRAMS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+/// What a program may do beyond its user's rights (`ping` on some systems).
+const CAPABILITIES: &str = "security.capability";
 
 /// What of a source comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +29,16 @@ enum Taking {
 #[derive(Debug)]
 pub struct Tree {
     root: PathBuf,
+    /// Directories that are there.
     made: HashSet<PathBuf>,
+    /// Those of them that have their owner and mode of the source. One that was only made for the
+    /// sake of a file below it has not.
+    taken: HashSet<PathBuf>,
     /// Directories that others cannot enter on the host: what is in them is not public, whatever
     /// its own mode says.
     closed: HashSet<PathBuf>,
-    /// Whether hard links across to the source still work.
-    links: bool,
+    /// Copies of files that have several names in the source, by device and number there.
+    copies: HashMap<(u64, u64), PathBuf>,
     taking: Taking,
     pub files: usize,
     /// What was left out because only root may read it, or because it is neither file, link nor directory.
@@ -51,8 +62,9 @@ impl Tree {
         Ok(Self {
             root: root.canonicalize()?,
             made: HashSet::new(),
+            taken: HashSet::new(),
+            copies: HashMap::new(),
             closed: HashSet::new(),
-            links: true,
             taking,
             files: 0,
             left_out: 0,
@@ -72,6 +84,12 @@ impl Tree {
     /// Takes one file, link or directory of the host in at the same path. What only root may read
     /// stays out: whoever is root inside reads everything in here.
     pub fn take(&mut self, source: &Path, path: &Path) -> io::Result<()> {
+        // An error of the system does not say where.
+        self.try_take(source, path)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    }
+
+    fn try_take(&mut self, source: &Path, path: &Path) -> io::Result<()> {
         if path.ancestors().skip(1).any(|ancestor| self.closed.contains(ancestor)) {
             self.left_out += 1;
             return Ok(());
@@ -82,6 +100,9 @@ impl Tree {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),
         };
+        if found.uid() >= IDS || found.gid() >= IDS {
+            return self.refuse_owner(&found);
+        }
         if found.is_dir() {
             if self.taking == Taking::Public && found.mode() & 0o001 == 0 {
                 self.closed.insert(path.to_owned());
@@ -96,7 +117,8 @@ impl Tree {
             return Ok(());
         }
         if found.is_symlink() {
-            return symlink(fs::read_link(source)?, self.at(path));
+            symlink(fs::read_link(source)?, self.at(path))?;
+            return lchown(self.at(path), Some(found.uid()), Some(found.gid()));
         }
         let secret = self.taking == Taking::Public && found.mode() & 0o004 == 0;
         if !found.is_file() || secret {
@@ -107,19 +129,41 @@ impl Tree {
         self.file(source, path, &found)
     }
 
-    /// Takes a whole directory in.
+    /// Takes a directory in with all that is in it, as far as its file system reaches.
     pub fn take_all(&mut self, source: &Path, path: &Path) -> io::Result<()> {
+        let device = fs::metadata(source)?.dev();
+        self.take_below(source, path, device)
+    }
+
+    fn take_below(&mut self, source: &Path, path: &Path, device: u64) -> io::Result<()> {
         self.take(source, path)?;
         for entry in fs::read_dir(source)? {
             let entry = entry?;
             let (source, path) = (entry.path(), path.join(entry.file_name()));
-            if entry.file_type()?.is_dir() {
-                self.take_all(&source, &path)?;
+            // What is mounted there (/proc, say) is no part of it, but its place is.
+            let found = entry.metadata()?;
+            if found.is_dir() && found.dev() == device {
+                self.take_below(&source, &path, device)?;
             } else {
                 self.take(&source, &path)?;
             }
         }
         Ok(())
+    }
+
+    fn refuse_owner(&mut self, found: &Metadata) -> io::Result<()> {
+        match self.taking {
+            Taking::Public => {
+                self.left_out += 1;
+                Ok(())
+            }
+            Taking::Everything => Err(io::Error::other(format!(
+                "it belongs to {}:{}, and only owners below {IDS} exist in a machine: take the root file \
+                 system anew as root",
+                found.uid(),
+                found.gid()
+            ))),
+        }
     }
 
     /// Copies one file in: for what the host changes in place, which a hard link would show inside.
@@ -172,7 +216,8 @@ impl Tree {
     }
 
     fn directory(&mut self, path: &Path, found: &Metadata) -> io::Result<()> {
-        if self.made.contains(path) {
+        // The root of a machine is ours to say: one of mode 0700 would shut its login user out.
+        if self.taken.contains(path) || path == Path::new("/") {
             return Ok(());
         }
         if !self.leads_inside(path)? {
@@ -189,6 +234,7 @@ impl Tree {
         chown(&place, Some(found.uid()), Some(found.gid()))?;
         fs::set_permissions(&place, fs::Permissions::from_mode(found.mode() & 0o7777))?;
         self.made.insert(path.to_owned());
+        self.taken.insert(path.to_owned());
         Ok(())
     }
 
@@ -218,28 +264,44 @@ impl Tree {
         Ok(())
     }
 
+    /// A file that keeps its place on the disk is shared by a hard link. One that is edited in place
+    /// would change under the machines, and is copied.
+    ///
+    /// So is one with set-uid or set-gid: when dpkg replaces such a file it first takes all rights
+    /// from the old one, under all its names, and `sudo` would end in every machine.
+    fn is_linked(&self, path: &Path, found: &Metadata) -> bool {
+        let edited =
+            self.taking == Taking::Everything && !PROGRAMS.iter().any(|programs| path.starts_with(programs));
+        !edited && found.mode() & 0o6000 == 0
+    }
+
     fn file(&mut self, source: &Path, path: &Path, found: &Metadata) -> io::Result<()> {
         let place = self.at(path);
-        if self.links {
+        if self.is_linked(path, found) {
             match fs::hard_link(source, &place) {
-                Ok(()) => return Ok(()),
-                Err(error) if is_no_link(&error) => {
-                    // One file with too many links is copied; another file system copies them all.
-                    self.links = error.raw_os_error() == Some(Errno::MLINK.raw_os_error());
-                }
-                Err(error) => return Err(error),
+                Err(error) if is_no_link(&error) => {}
+                done => return done,
             }
         }
-        copy(source, &place, found)
+        let identity = (found.dev(), found.ino());
+        if let Some(first) = self.copies.get(&identity) {
+            return fs::hard_link(first, &place);
+        }
+        copy(source, &place, found)?;
+        if found.nlink() > 1 {
+            self.copies.insert(identity, place);
+        }
+        Ok(())
     }
 }
 
+/// Another file system, too many links, an immutable file, or no links at all.
 fn is_no_link(error: &io::Error) -> bool {
     let no_link = [Errno::XDEV, Errno::MLINK, Errno::PERM, Errno::OPNOTSUPP].map(Errno::raw_os_error);
     error.raw_os_error().is_some_and(|code| no_link.contains(&code))
 }
 
-/// By reflink where the file system can, else byte by byte.
+/// By reflink where the file system can, else byte by byte; with all that matters of the file.
 fn copy(source: &Path, place: &Path, found: &Metadata) -> io::Result<()> {
     let from = File::open(source)?;
     let to = File::options().write(true).create_new(true).open(place)?;
@@ -247,6 +309,13 @@ fn copy(source: &Path, place: &Path, found: &Metadata) -> io::Result<()> {
         io::copy(&mut &from, &mut &to)?;
     }
     lchown(place, Some(found.uid()), Some(found.gid()))?;
-    // After chown, which takes setuid away.
-    fs::set_permissions(place, fs::Permissions::from_mode(found.mode() & 0o7777))
+    // After the owner, whose change takes set-uid and capabilities away.
+    fs::set_permissions(place, fs::Permissions::from_mode(found.mode() & 0o7777))?;
+    // The longest value the kernel knows is 24 bytes.
+    let mut capabilities = [0_u8; 64];
+    if let Ok(length) = fgetxattr(&from, CAPABILITIES, &mut capabilities) {
+        fsetxattr(&to, CAPABILITIES, &capabilities[..length], XattrFlags::empty())?;
+    }
+    // Python, make and others compare times.
+    to.set_modified(found.modified()?)
 }
