@@ -20,7 +20,7 @@ pub fn take(host: &Path, tree: &mut Tree) -> io::Result<()> {
     for database in fs::read_dir(host.join("var/lib/dpkg/alternatives")).into_iter().flatten() {
         let database = database?;
         let master = database.file_name().to_string_lossy().into_owned();
-        names.extend(parse(&master, &fs::read_to_string(database.path())?));
+        names.extend(parse(&master, &String::from_utf8_lossy(&fs::read(database.path())?)));
     }
     for Name { choice, link } in &names {
         let on_host = |path: &Path| host.join(path.strip_prefix("/").unwrap_or(path));
@@ -31,10 +31,8 @@ pub fn take(host: &Path, tree: &mut Tree) -> io::Result<()> {
     }
     // Only now: one alternative may lead through another.
     for Name { choice, link } in &names {
-        if !tree.leads_somewhere(link) {
-            tree.remove_link(link)?;
-            tree.remove_link(choice)?;
-        }
+        tree.remove_if_dangling(link)?;
+        tree.remove_if_dangling(choice)?;
     }
     Ok(())
 }

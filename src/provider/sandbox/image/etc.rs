@@ -5,6 +5,7 @@
 //! needs (accounts, PAM's common files, certificates, alternatives) is generated, or taken where it
 //! holds nothing but what packages made.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -13,8 +14,8 @@ use std::path::Path;
 
 use md5::{Digest as _, Md5};
 
-use super::alternatives;
 use super::tree::Tree;
+use super::{alternatives, apt, defaults};
 
 /// Above this, ids are people's.
 const SYSTEM_ID_MAX: u32 = 999;
@@ -28,14 +29,16 @@ pub fn take(host: &Path, tree: &mut Tree) -> io::Result<()> {
     alternatives::take(host, tree)?;
     certificates(host, tree)?;
     accounts(host, tree)?;
+    apt::take(host, tree)?;
     base(host, tree)?;
-    pam(tree)
+    pam(tree)?;
+    defaults::fill_in(tree)
 }
 
 /// Files of packages that are still as the packages brought them.
 fn package_defaults(host: &Path, tree: &mut Tree) -> io::Result<()> {
-    let status = fs::read_to_string(host.join("var/lib/dpkg/status"))?;
-    for line in status.lines() {
+    let status = fs::read(host.join("var/lib/dpkg/status"))?;
+    for line in String::from_utf8_lossy(&status).lines() {
         // Within `Conffiles:`, one ` /etc/name checksum [obsolete]` a line.
         let Some((path, rest)) = line.strip_prefix(" /etc/").and_then(|line| line.split_once(' ')) else {
             continue;
@@ -48,19 +51,7 @@ fn package_defaults(host: &Path, tree: &mut Tree) -> io::Result<()> {
             continue;
         }
         if hex(&Md5::digest(fs::read(&source)?)) == checksum {
-            tree.copy(&source, &Path::new("/etc").join(path))?;
-        }
-    }
-    Ok(())
-}
-
-/// Every symbolic link of a directory, and nothing else in it.
-fn links(host: &Path, folder: &str, tree: &mut Tree) -> io::Result<()> {
-    let Ok(entries) = fs::read_dir(host.join(folder)) else { return Ok(()) };
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_type()?.is_symlink() {
-            tree.take(&entry.path(), &Path::new("/").join(folder).join(entry.file_name()))?;
+            tree.copy_public(&source, &Path::new("/etc").join(path))?;
         }
     }
     Ok(())
@@ -68,12 +59,27 @@ fn links(host: &Path, folder: &str, tree: &mut Tree) -> io::Result<()> {
 
 /// Certificates of authorities are public; private keys (`/etc/ssl/private`) are not looked at.
 fn certificates(host: &Path, tree: &mut Tree) -> io::Result<()> {
-    tree.make("/etc/ssl", 0o755)?;
+    let folder = Path::new("/etc/ssl/certs");
     tree.make("/etc/ssl/certs", 0o755)?;
-    links(host, "etc/ssl/certs", tree)?;
-    let bundle = "etc/ssl/certs/ca-certificates.crt";
-    if host.join(bundle).is_file() {
-        tree.copy(&host.join(bundle), &Path::new("/").join(bundle))?;
+    let mut links = Vec::new();
+    for entry in fs::read_dir(host.join("etc/ssl/certs")).into_iter().flatten() {
+        let entry = entry?;
+        if entry.file_type()?.is_symlink() {
+            let link = folder.join(entry.file_name());
+            tree.take(&entry.path(), &link)?;
+            links.push(link);
+        }
+    }
+    // A name by hash is a link to a name by words, which is a link to the certificate: where that is
+    // not taken (an administrator's in /usr/local, say), neither is.
+    for link in links {
+        tree.remove_if_dangling(&link)?;
+    }
+    // The last is the list that update-ca-certificates makes the bundle of.
+    for path in
+        ["etc/ssl/certs/ca-certificates.crt", "etc/ssl/certs/java/cacerts", "etc/ca-certificates.conf"]
+    {
+        tree.copy_public(&host.join(path), &Path::new("/").join(path))?;
     }
     Ok(())
 }
@@ -82,11 +88,19 @@ fn certificates(host: &Path, tree: &mut Tree) -> io::Result<()> {
 fn accounts(host: &Path, tree: &mut Tree) -> io::Result<()> {
     let of_system = |id: &str| id.parse::<u32>().is_ok_and(|id| id <= SYSTEM_ID_MAX || id == NOBODY_ID);
     let (mut passwd, mut shadow) = (String::new(), String::new());
+    let mut names = BTreeSet::new();
     for line in fs::read_to_string(host.join("etc/passwd"))?.lines() {
         let fields: Vec<&str> = line.split(':').collect();
         let [name, _, uid, gid, comment, home, shell] = fields[..] else { continue };
         if of_system(uid) {
+            // One that did not come in would shut the account, root's too.
+            let shell = match (shell.is_empty() || tree.leads_somewhere(Path::new(shell)), uid) {
+                (true, _) => shell,
+                (false, "0") => "/bin/sh",
+                (false, _) => "/usr/sbin/nologin",
+            };
             let _ = writeln!(passwd, "{name}:x:{uid}:{gid}:{comment}:{home}:{shell}");
+            names.insert(name.to_owned());
             let _ = writeln!(shadow, "{name}:*:19000:0:99999:7:::");
         }
     }
@@ -94,11 +108,13 @@ fn accounts(host: &Path, tree: &mut Tree) -> io::Result<()> {
     let mut shadow_gid = 0;
     for line in fs::read_to_string(host.join("etc/group"))?.lines() {
         let fields: Vec<&str> = line.split(':').collect();
-        let [name, _, gid, ..] = fields[..] else { continue };
+        let [name, _, gid, members] = fields[..] else { continue };
         // Our own group lets people speak to the host's daemon; it means nothing inside.
         if of_system(gid) && name != "ringleader" {
-            let _ = writeln!(group, "{name}:x:{gid}:");
-            let _ = writeln!(gshadow, "{name}:*::");
+            let members: Vec<&str> = members.split(',').filter(|member| names.contains(*member)).collect();
+            let members = members.join(",");
+            let _ = writeln!(group, "{name}:x:{gid}:{members}");
+            let _ = writeln!(gshadow, "{name}:*::{members}");
         }
         if name == "shadow" {
             shadow_gid = gid.parse().unwrap_or(0);
@@ -126,12 +142,13 @@ fn base(host: &Path, tree: &mut Tree) -> io::Result<()> {
         "/etc/nsswitch.conf",
         0o644,
         "passwd: files\ngroup: files\nshadow: files\ngshadow: files\n\nhosts: files dns\nnetworks: files\n\n\
-         protocols: db files\nservices: db files\nethers: db files\nrpc: db files\n\nnetgroup: nis\n",
+         protocols: db files\nservices: db files\nethers: db files\nrpc: db files\n",
     )?;
     let shells =
         ["/bin/sh", "/bin/bash", "/usr/bin/bash", "/bin/dash", "/bin/zsh", "/usr/bin/zsh", "/usr/bin/fish"];
-    let there = shells.iter().filter(|shell| host.join(shell.trim_start_matches('/')).exists());
-    tree.write("/etc/shells", 0o644, &there.map(|shell| format!("{shell}\n")).collect::<String>())?;
+    let there = shells.iter().filter(|shell| tree.leads_somewhere(Path::new(shell)));
+    let there: String = there.map(|shell| format!("{shell}\n")).collect();
+    tree.write("/etc/shells", 0o644, &there)?;
     if host.join("usr/bin/sudo").is_file() {
         tree.write(
             "/etc/sudoers",
@@ -149,20 +166,16 @@ fn base(host: &Path, tree: &mut Tree) -> io::Result<()> {
             tree.copy(&source, Path::new(path))?;
         }
     }
-    for name in ["ld.so.cache", "ld.so.conf", "apt/sources.list"] {
-        let source = host.join("etc").join(name);
-        let public = fs::metadata(&source).is_ok_and(|found| found.is_file() && found.mode() & 0o004 != 0);
-        if public && !tree.has(&Path::new("/etc").join(name)) {
-            tree.copy(&source, &Path::new("/etc").join(name))?;
-        }
+    for path in ["etc/ld.so.cache", "etc/timezone"] {
+        tree.copy_public(&host.join(path), &Path::new("/").join(path))?;
     }
-    for name in ["localtime", "timezone"] {
-        let source = host.join("etc").join(name);
-        if source.exists() {
-            tree.take(&source, &Path::new("/etc").join(name))?;
-        }
+    let zone = host.join("etc/localtime");
+    if zone.is_symlink() {
+        tree.take(&zone, Path::new("/etc/localtime"))?;
+        tree.remove_if_dangling(Path::new("/etc/localtime"))
+    } else {
+        tree.copy_public(&zone, Path::new("/etc/localtime"))
     }
-    Ok(())
 }
 
 /// PAM's common files, as `pam-auth-update` makes them on a system with local accounts alone.
@@ -177,7 +190,7 @@ fn pam(tree: &mut Tree) -> io::Result<()> {
         ),
         (
             "auth",
-            "auth [success=1 default=ignore] pam_unix.so nullok\nauth requisite pam_deny.so\nauth required pam_permit.so\n",
+            "auth [success=1 default=ignore] pam_unix.so\nauth requisite pam_deny.so\nauth required pam_permit.so\n",
         ),
         (
             "password",

@@ -6,8 +6,11 @@
 //! `/etc` is one of its own.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use super::etc;
@@ -24,26 +27,48 @@ pub fn can_be_taken(host: &Path) -> bool {
     host.join(DPKG).join("status").is_file() && host.join(DPKG).join("info").is_dir()
 }
 
+/// What an administrator may want machines to have beside packages. Elsewhere are the host's
+/// accounts, keys and state, or what is generated here.
+const INCLUDES_ALLOWED: [&str; 3] = ["/usr", "/opt", "/srv"];
+
 /// Builds the tree at `root`.
 pub fn take(host: &Path, includes: &[PathBuf], root: &Path) -> Result<(), ImageError> {
-    let build = || {
-        let mut tree = Tree::new(root)?;
-        top_level(host, &mut tree)?;
-        packages(host, &mut tree)?;
-        for include in includes {
-            tree.take_all(include, include)?;
-        }
-        dpkg_database(host, &mut tree)?;
-        etc::take(host, &mut tree)?;
-        skeleton(&mut tree)?;
-        tracing::info!(files = tree.files, left_out = tree.left_out, "the host image's files are in place");
-        Ok(())
-    };
-    build().map_err(|error: io::Error| not_taken(HOST, root, error))
+    build(host, includes, root).map_err(|error| not_taken(HOST, root, error))
+}
+
+fn build(host: &Path, includes: &[PathBuf], root: &Path) -> io::Result<()> {
+    let before = stamp(host)?;
+    let mut tree = Tree::new(root)?;
+    top_level(host, &mut tree)?;
+    let links = packages(host, &mut tree)?;
+    for include in includes {
+        take_include(host, include, &mut tree)?;
+    }
+    dpkg_database(host, &mut tree)?;
+    etc::take(host, &mut tree)?;
+    skeleton(&mut tree)?;
+    for link in links {
+        tree.remove_if_dangling(&link)?;
+    }
+    if stamp(host)? != before {
+        return Err(io::Error::other(
+            "this host's packages changed while they were taken: try again when apt and dpkg have ended",
+        ));
+    }
+    tracing::info!(files = tree.files, left_out = tree.left_out, "the host image's files are in place");
+    Ok(())
+}
+
+/// Changes whenever dpkg has changed something: the status file's number and time, and how many
+/// changes wait to be merged into it.
+fn stamp(host: &Path) -> io::Result<(u64, i64, i64, usize)> {
+    let status = fs::metadata(host.join(DPKG).join("status"))?;
+    let updates = fs::read_dir(host.join(DPKG).join("updates")).map_or(0, Iterator::count);
+    Ok((status.ino(), status.mtime(), status.mtime_nsec(), updates))
 }
 
 /// On a merged system /bin and its like are links, whose targets must be there before anything is
-/// put through them.
+/// put through them. So must those of /var, or the host's /run would come in as /var/run.
 fn top_level(host: &Path, tree: &mut Tree) -> io::Result<()> {
     for name in ROOTS {
         if let Ok(target) = fs::read_link(host.join(name)) {
@@ -53,43 +78,97 @@ fn top_level(host: &Path, tree: &mut Tree) -> io::Result<()> {
             tree.link(&format!("/{name}"), &target.display().to_string())?;
         }
     }
-    Ok(())
+    tree.make("/run", 0o755)?;
+    tree.link("/var/run", "/run")?;
+    tree.link("/var/lock", "/run/lock")
 }
 
-/// Every path of every package, once. Lists name parents before what is in them.
-fn packages(host: &Path, tree: &mut Tree) -> io::Result<()> {
-    let mut seen = BTreeSet::new();
-    for list in sorted(&host.join(DPKG).join("info"))? {
-        if list.extension().is_none_or(|extension| extension != "list") {
-            continue;
-        }
-        for line in fs::read_to_string(&list)?.lines() {
-            let path = Path::new(line);
-            if !is_plain(path) || !seen.insert(line.to_owned()) {
-                continue;
-            }
-            let source = host.join(path.strip_prefix("/").unwrap_or(path));
-            if is_taken(path) || is_skeleton(path, &source) {
-                tree.take(&source, path)?;
-            }
+/// Takes every path of every package, and gives back the links among it that are not programs',
+/// which may lead to what is not taken.
+fn packages(host: &Path, tree: &mut Tree) -> io::Result<Vec<PathBuf>> {
+    let mut links = Vec::new();
+    for path in owned_paths(host)? {
+        let source = host.join(path.strip_prefix("/").unwrap_or(&path));
+        match part_of(&path) {
+            Part::Programs => tree.take(&source, &path)?,
+            Part::Skeleton => match source.symlink_metadata() {
+                Ok(found) if found.is_symlink() => {
+                    tree.take(&source, &path)?;
+                    links.push(path);
+                }
+                Ok(found) if found.is_dir() => tree.take(&source, &path)?,
+                // Files of /etc have rules of their own, and those of /var are the host's state.
+                Ok(_) | Err(_) => {}
+            },
+            Part::Elsewhere => {}
         }
     }
-    Ok(())
+    Ok(links)
 }
 
-/// Under /usr and its like, but not what an administrator puts there.
-fn is_taken(path: &Path) -> bool {
-    let first = path.components().nth(1);
-    let rooted = ROOTS.iter().any(|root| first == Some(Component::Normal(root.as_ref())));
-    rooted && !path.starts_with("/usr/local")
+/// Every path that a package owns, once, a directory before what is in it.
+fn owned_paths(host: &Path) -> io::Result<BTreeSet<PathBuf>> {
+    let mut paths = BTreeSet::new();
+    for list in sorted(&host.join(DPKG).join("info"))? {
+        if list.extension().is_some_and(|extension| extension == "list") {
+            // Names are bytes; nobody promises UTF-8.
+            let text = fs::read(&list)?;
+            paths
+                .extend(text.split(|byte| *byte == b'\n').map(|line| PathBuf::from(OsStr::from_bytes(line))));
+        }
+    }
+    // Where files are that one package moved out of another's way, which no list names: three
+    // lines each, from, to, and by which package.
+    let diversions = fs::read(host.join(DPKG).join("diversions")).unwrap_or_default();
+    let lines: Vec<&[u8]> = diversions.split(|byte| *byte == b'\n').collect();
+    paths.extend(lines.chunks_exact(3).map(|lines| PathBuf::from(OsStr::from_bytes(lines[1]))));
+    paths.retain(|path| is_plain(path));
+    Ok(paths)
 }
 
-/// The directories that packages expect under /var and elsewhere, without what is in them.
-fn is_skeleton(path: &Path, source: &Path) -> bool {
-    let kept_out = ["/proc", "/sys", "/dev", "/run", "/etc", "/home", "/root", "/tmp", "/boot", "/media"];
-    !kept_out.iter().any(|out| path.starts_with(out))
-        && path != Path::new("/")
-        && source.symlink_metadata().is_ok_and(|found| found.is_dir())
+/// What of a package's paths is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// All of it.
+    Programs,
+    /// Directories and links.
+    Skeleton,
+    /// Nothing.
+    Elsewhere,
+}
+
+fn part_of(path: &Path) -> Part {
+    let under = |tops: &[&str]| tops.iter().any(|top| path.starts_with(top));
+    // An administrator's, even where a package made the directories; and what is in /run.
+    if under(&["/usr/local", "/var/run", "/var/lock"]) {
+        return Part::Elsewhere;
+    }
+    match path.components().nth(1) {
+        Some(Component::Normal(first)) if ROOTS.iter().any(|root| first == *root) => Part::Programs,
+        Some(Component::Normal(first)) if first == "etc" || first == "var" => Part::Skeleton,
+        Some(_) | None => Part::Elsewhere,
+    }
+}
+
+fn take_include(host: &Path, include: &Path, tree: &mut Tree) -> io::Result<()> {
+    let refused = |why: &str| io::Error::other(format!("host_includes: {}: {why}", include.display()));
+    if !is_plain(include) || !INCLUDES_ALLOWED.iter().any(|top| include.starts_with(top)) {
+        return Err(refused("only directories of /usr, /opt and /srv can be included; write the whole path"));
+    }
+    let source = host.join(include.strip_prefix("/").unwrap_or(include));
+    // By the real way: a link could lead past directories that the path does not name.
+    let (Ok(real), true) = (source.canonicalize(), source.is_dir()) else {
+        return Err(refused("there is no such directory: make it, or take it out of daemon.toml"));
+    };
+    let host = host.canonicalize()?;
+    let mut above = real.ancestors().take_while(|above| *above != host);
+    if !above.all(|above| fs::metadata(above).is_ok_and(|found| found.mode() & 0o001 != 0)) {
+        return Err(refused(
+            "not everybody on this host may enter it, so machines may not have it: open it, or take it \
+             out of daemon.toml",
+        ));
+    }
+    tree.take_all(&source, include)
 }
 
 /// Absolute, and nowhere `..`.
@@ -135,7 +214,6 @@ fn skeleton(tree: &mut Tree) -> io::Result<()> {
         ("/opt", 0o755),
         ("/proc", 0o555),
         ("/root", 0o700),
-        ("/run", 0o755),
         ("/srv", 0o755),
         ("/sys", 0o555),
         ("/tmp", 0o1777),
@@ -150,12 +228,12 @@ fn skeleton(tree: &mut Tree) -> io::Result<()> {
         ("/var/cache/apt/archives/partial", 0o755),
         ("/var/lib/apt/lists/partial", 0o755),
         ("/var/log", 0o755),
+        ("/var/mail", 0o755),
         ("/var/tmp", 0o1777),
     ] {
         tree.make(path, mode)?;
     }
-    tree.link("/var/run", "/run")?;
-    tree.link("/var/lock", "/run/lock")
+    Ok(())
 }
 
 fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -163,4 +241,62 @@ fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
         fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
     paths.sort();
     Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_come_whole_and_the_rest_as_a_skeleton() {
+        for (path, part) in [
+            ("/usr/bin/awk", Part::Programs),
+            ("/lib/systemd/system", Part::Programs),
+            ("/usr/local/bin", Part::Elsewhere),
+            ("/etc/apt/keyrings", Part::Skeleton),
+            ("/var/cache/apt", Part::Skeleton),
+            ("/var/run/sshd", Part::Elsewhere),
+            ("/opt/vendor", Part::Elsewhere),
+            ("/root", Part::Elsewhere),
+            ("/", Part::Elsewhere),
+        ] {
+            assert_eq!(part_of(Path::new(path)), part, "{path}");
+        }
+    }
+
+    #[test]
+    fn names_are_bytes_and_diverted_files_are_named() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dpkg = dir.path().join(DPKG);
+        fs::create_dir_all(dpkg.join("info")).expect("made");
+        fs::write(dpkg.join("info/old.list"), b"/.\n/usr\n/usr/caf\xe9\n").expect("written");
+        let text = "/usr/bin/perf\n/usr/bin/perf.wrapper\nlinux-perf\n/usr/x\n/usr/../y\n:\n";
+        fs::write(dpkg.join("diversions"), text).expect("written");
+        let paths = owned_paths(dir.path()).expect("read");
+        for name in [&b"/usr/caf\xe9"[..], b"/usr/bin/perf.wrapper"] {
+            assert!(paths.contains(Path::new(OsStr::from_bytes(name))), "{paths:?}");
+        }
+        assert!(!paths.iter().any(|path| path.ends_with("y")));
+    }
+
+    #[test]
+    fn an_include_that_not_everybody_may_enter_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let dir = tempfile::tempdir().expect("a directory");
+        let host = dir.path().join("host");
+        fs::create_dir_all(host.join("opt/closed/tools")).expect("made");
+        fs::set_permissions(host.join("opt/closed"), fs::Permissions::from_mode(0o700)).expect("set");
+        let mut tree = Tree::new(&dir.path().join("tree")).expect("a tree");
+        for (include, why) in [
+            ("/opt/closed/tools", "not everybody on this host may enter it"),
+            ("/opt/missing", "there is no such directory"),
+            ("/etc/ssh", "only directories of /usr, /opt and /srv"),
+            ("/", "only directories of /usr, /opt and /srv"),
+            ("/opt/../root", "only directories of /usr, /opt and /srv"),
+        ] {
+            let said = take_include(&host, Path::new(include), &mut tree).expect_err(include).to_string();
+            assert!(said.contains(why), "{said}");
+        }
+    }
 }

@@ -7,6 +7,8 @@
 //! `shelf` keeps generations; `host` and `named` fill them, through `tree`.
 
 mod alternatives;
+mod apt;
+mod defaults;
 mod etc;
 mod host;
 mod named;
@@ -300,3 +302,5 @@ fn not_taken(name: &str, root: &Path, error: io::Error) -> ImageError {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_host;

@@ -174,6 +174,16 @@ impl Tree {
         copy(source, &self.at(path), &found)
     }
 
+    /// Copies one file in, if there is one there that anybody on the host may read.
+    pub fn copy_public(&mut self, source: &Path, path: &Path) -> io::Result<()> {
+        let shut = path.ancestors().skip(1).any(|above| self.closed.contains(above));
+        let public = fs::metadata(source).is_ok_and(|found| found.is_file() && found.mode() & 0o004 != 0);
+        if shut || !public || self.has(path) || !self.leads_inside(path)? {
+            return Ok(());
+        }
+        self.copy(source, path)
+    }
+
     /// Writes a file of our own, owned by root.
     pub fn write(&mut self, path: &str, mode: u32, text: &str) -> io::Result<()> {
         let place = self.at(Path::new(path));
@@ -209,10 +219,10 @@ impl Tree {
         openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::IN_ROOT).is_ok()
     }
 
-    /// Removes a symbolic link, if one is there.
-    pub fn remove_link(&mut self, path: &Path) -> io::Result<()> {
+    /// Removes the symbolic link at `path` if it leads nowhere.
+    pub fn remove_if_dangling(&mut self, path: &Path) -> io::Result<()> {
         let place = self.at(path);
-        if place.is_symlink() { fs::remove_file(place) } else { Ok(()) }
+        if place.is_symlink() && !self.leads_somewhere(path) { fs::remove_file(place) } else { Ok(()) }
     }
 
     fn directory(&mut self, path: &Path, found: &Metadata) -> io::Result<()> {
