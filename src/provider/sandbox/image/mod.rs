@@ -16,11 +16,12 @@ mod release;
 mod shelf;
 mod tree;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +55,12 @@ pub struct ImageOptions {
 #[derive(Clone, Debug)]
 pub struct Images {
     options: Arc<ImageOptions>,
+    /// What archives say they are, while they stay the same: reading through one takes a while.
+    archives: Arc<Mutex<HashMap<PathBuf, (ArchiveStamp, Release)>>>,
 }
+
+/// Changes when an archive does: its number, length in bytes, and time of change.
+type ArchiveStamp = (u64, u64, i64, i64);
 
 /// One immutable root file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +121,7 @@ impl Images {
         if !options.dir.is_dir() {
             shelf::private_directory(&options.dir)?;
         }
-        let images = Self { options: Arc::new(options) };
+        let images = Self { options: Arc::new(options), archives: Arc::default() };
         for name in images.kept() {
             images.shelf(&name).clear_unfinished();
         }
@@ -234,7 +240,7 @@ impl Images {
             Some(current) => {
                 Release { distribution: current.distribution.clone(), version: current.version.clone() }
             }
-            None => Release::of(&source),
+            None => self.release_of(&source),
         };
         Some(ImageInfo {
             name: name.to_owned(),
@@ -245,6 +251,21 @@ impl Images {
             is_default: name == self.options.default,
             generations,
         })
+    }
+
+    /// Of an image that no generation was taken of yet.
+    fn release_of(&self, source: &Path) -> Release {
+        let Some(archive) = fs::metadata(source).ok().filter(fs::Metadata::is_file) else {
+            return Release::of(source);
+        };
+        let stamp = (archive.ino(), archive.len(), archive.mtime(), archive.mtime_nsec());
+        let mut archives = self.archives.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, release)) = archives.get(source).filter(|(known, _)| *known == stamp) {
+            return release.clone();
+        }
+        let release = Release::of(source);
+        archives.insert(source.to_owned(), (stamp, release.clone()));
+        release
     }
 
     /// `host` where this host has packages, and the named ones.

@@ -13,6 +13,9 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const XZ: [u8; 6] = [0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00];
 
+/// An os-release file is a screenful.
+const RELEASE_BYTES_MAX: u64 = 64 * 1024;
+
 /// Builds the tree at `root` from `source`. What is built is below `images`, which may not be part
 /// of the source.
 pub fn take(name: &str, source: &Path, images: &Path, root: &Path) -> Result<(), ImageError> {
@@ -73,6 +76,21 @@ fn archive(source: &Path, root: &Path) -> io::Result<()> {
     // The root of a machine is ours to say: one of mode 0700 would shut its login user out.
     chown(root, Some(0), Some(0))?;
     fs::set_permissions(root, fs::Permissions::from_mode(0o755))
+}
+
+/// The text of the archive's os-release, if it has one.
+pub fn release_in_archive(source: &Path) -> Option<String> {
+    let mut archive = tar::Archive::new(File::open(source).ok()?);
+    for entry in archive.entries_with_seek().ok()? {
+        let entry = entry.ok()?;
+        let path = entry.path().ok()?;
+        let path = path.strip_prefix(".").unwrap_or(&path);
+        let is_it = path == Path::new("usr/lib/os-release") || path == Path::new("etc/os-release");
+        if is_it && entry.header().entry_type().is_file() {
+            return io::read_to_string(entry.take(RELEASE_BYTES_MAX)).ok();
+        }
+    }
+    None
 }
 
 /// Tells an archive of something else, or a directory too high or too low, from a system.

@@ -1,7 +1,12 @@
 //! Which distribution a root file system is.
 
-use std::fs;
+use std::fs::File;
+use std::io;
 use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
+
+use super::named;
 
 /// Distribution and version, from os-release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,14 +16,11 @@ pub struct Release {
 }
 
 impl Release {
-    /// Of the root file system at `root`; unknown where it does not say.
+    /// Of the root file system at `root`, a directory or a tar archive; unknown where it does not
+    /// say.
     pub fn of(root: &Path) -> Self {
-        // The one in /etc is usually a link that is relative, and right inside `root` alone.
-        let text = ["usr/lib/os-release", "etc/os-release"]
-            .into_iter()
-            .find_map(|path| fs::read_to_string(root.join(path)).ok())
-            .unwrap_or_default();
-        Self::parse(&text)
+        let text = if root.is_dir() { in_directory(root) } else { named::release_in_archive(root) };
+        Self::parse(&text.unwrap_or_default())
     }
 
     fn parse(text: &str) -> Self {
@@ -29,6 +31,17 @@ impl Release {
         let known = |value: String, unknown: &str| if value.is_empty() { unknown.to_owned() } else { value };
         Self { distribution: known(value("ID"), "linux"), version: known(value("VERSION_ID"), "rolling") }
     }
+}
+
+/// The one in /etc may be a link, which is right inside `root` alone: the host's is another's.
+fn in_directory(root: &Path) -> Option<String> {
+    let root = open(root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    // Non-blocking, so that a pipe of that name does not hold us up.
+    let reading = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    ["usr/lib/os-release", "etc/os-release"].into_iter().find_map(|path| {
+        let file = openat2(&root, path, reading, Mode::empty(), ResolveFlags::IN_ROOT).ok()?;
+        io::read_to_string(File::from(file)).ok()
+    })
 }
 
 #[cfg(test)]

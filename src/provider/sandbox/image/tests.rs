@@ -81,6 +81,8 @@ fn a_tar_archive_is_unpacked_and_a_compressed_one_refused() {
     fs::write(&gzip, [0x1f, 0x8b, 8, 0, 0, 0, 0, 0]).expect("written");
     let named = BTreeMap::from([("plain".to_owned(), tar), ("packed".to_owned(), gzip)]);
     let images = Images::open(ImageOptions { named, ..options(dir.path()) }).expect("opens");
+    let asked = Image { distribution: "small".into(), version: "1".into(), os: "linux".into() };
+    assert_eq!(images.resolve(Some(&asked)).expect("known before it is taken"), "plain");
     let generation = images.generation("plain").expect("taken");
     assert_eq!(fs::read_to_string(generation.root.join("tool")).expect("there"), "tool");
     let said = images.generation("packed").expect_err("refused").to_string();
