@@ -46,9 +46,14 @@ pub(super) async fn admits(
     if matches!(algorithm, Algorithm::Rsa { hash: None }) {
         return Err(Refusal::Sha1);
     }
+    let has_key = |keys: &[PublicKey]| keys.iter().any(|known| known.key_data() == key.key_data());
+    let managed = pass::read_managed_keys(place).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+    if has_key(&managed.keys) {
+        return Ok(());
+    }
     let authorized = pass::read_keys(place, &account).await;
     let authorized = authorized.map_err(|error| Refusal::Unreadable(error.to_string()))?;
-    if authorized.keys.iter().any(|known| known.key_data() == key.key_data()) {
+    if has_key(&authorized.keys) {
         Ok(())
     } else {
         Err(Refusal::UnknownKey { lines_with_options: authorized.with_options })

@@ -8,7 +8,7 @@
 //!       │ Apply                                         │
 //!       ▼                                               ▼
 //!  pass/  login user, home, sudo, environment,     login.rs  who may come in, with which
-//!         the managed block of authorized_keys               variables; read at every login
+//!         the managed keys                                   variables; read at every login
 //!       └──────────► the member's own files ◄───────────┘
 //! ```
 //!

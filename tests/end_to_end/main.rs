@@ -4,6 +4,8 @@
 
 mod harness;
 
+#[path = "break.rs"]
+mod breaking;
 mod cli;
 mod crash;
 mod leak;

@@ -1,8 +1,11 @@
-//! Step `keys`: the managed block of the login user's `~/.ssh/authorized_keys`.
+//! Step `keys`: the managed keys, and their block in the login user's `~/.ssh/authorized_keys`.
+//!
+//! The managed keys stand in a file of root's, which lets in whatever the user did to its home:
+//! who owns the member is not locked out by whom it is lent to.
 //!
 //! The block stands between two marker lines and is rewritten whole; every other line is the
 //! user's and is kept. The file is read and written with the user's rights only, never through a
-//! link, and replaced by rename. The SSH server reads the same file at every login, by the same
+//! link, and replaced by rename. The SSH server reads both files at every login, the user's by the same
 //! rules: a file or directory that others can write lets nobody in (and a pass puts its modes
 //! right). A line with options is not obeyed in part: this version carries out none of them, so
 //! its key lets nobody in, and the log says so.
@@ -22,6 +25,7 @@ use crate::agent::place::Place;
 
 const BEGIN: &str = "# ringleader: begin of the managed keys. Put your own above or below.";
 const END: &str = "# ringleader: end of the managed keys.";
+const MANAGED: &str = "etc/ringleader/authorized_keys";
 const FILE: &str = "authorized_keys";
 const FILE_NEW: &str = ".authorized_keys.ringleader";
 const FILE_BYTES_MAX: u64 = 256 << 10;
@@ -39,11 +43,20 @@ pub(in crate::agent) struct Authorized {
 pub(super) fn settle(place: &Place, account: &Account, keys: &[String]) -> Result<(), Failure> {
     let failed = |message: String| Failure { reason: "KeysFailed", message: format!("keys: {message}") };
     let block = block(keys).map_err(failed)?;
+    // First, so that a home that cannot be written keeps no key that was taken away in force here.
+    let managed =
+        if block.is_empty() { place.remove(MANAGED) } else { place.settle(MANAGED, &block, 0o600, 0o755) };
+    managed.map_err(|error| failed(error.to_string()))?;
     let (home, uid) = (place.path(&account.home), account.user.uid);
     as_user(account, move || write(&home, uid, &block)).map_err(|error| failed(error.to_string()))
 }
 
-/// Reads the keys that let somebody in as this account. No file: nobody.
+/// Reads the keys of the last pass.
+pub(in crate::agent) fn read_managed(place: &Place) -> io::Result<Authorized> {
+    Ok(parse(place.read(MANAGED)?.unwrap_or_default().as_bytes()))
+}
+
+/// Reads the keys that the user's own file lets in as this account. No file: nobody.
 pub(in crate::agent) async fn read(place: &Place, account: &Account) -> io::Result<Authorized> {
     let (home, uid) = (place.path(&account.home), account.user.uid);
     let reading = crate::sys::session::as_user(&account.user, move || {

@@ -5,7 +5,7 @@
 //!
 //! 1. `identity`: the login user's account and groups (`accounts.rs`).
 //! 2. `home`: its home, from /etc/skel when it is new.
-//! 3. `keys`: the managed block of its `authorized_keys`. Early, because a lease waits for it.
+//! 3. `keys`: the managed keys, and their block in its `authorized_keys`. Early, because a lease waits for it.
 //! 4. `sudo`: who may become root.
 //! 5. `environment`: the variables that sessions get.
 //!
@@ -23,7 +23,7 @@ use super::wire;
 
 pub(super) use environment::read as read_environment;
 pub(super) use identity::login_user;
-pub(super) use keys::read as read_keys;
+pub(super) use keys::{read as read_keys, read_managed as read_managed_keys};
 
 /// A step that failed.
 #[derive(Clone, Debug)]
@@ -135,6 +135,7 @@ mod tests {
         assert_eq!(text(&place, "home/dev/.profile").as_deref(), Some("hello\n"));
         let keys = text(&place, "home/dev/.ssh/authorized_keys").expect("there");
         assert!(keys.contains(&format!("\n{KEY} laptop\n")), "{keys}");
+        assert_eq!(read_managed_keys(&place).expect("read").keys.len(), 1);
         assert_eq!(read_environment(&place).expect("read"), [("A".to_owned(), "b\nc\\".to_owned())]);
         for (path, mode) in
             [("home/dev", 0o700), ("home/dev/.ssh", 0o700), ("home/dev/.ssh/authorized_keys", 0o600)]
@@ -175,5 +176,17 @@ mod tests {
             (reason.as_str(), message.as_str()),
             ("IdentityFailed", "identity: \"Root!\" is no user name")
         );
+    }
+
+    #[test]
+    fn keys_are_taken_back_from_the_server_even_where_the_home_cannot_be_written() {
+        let (_root, place) = scratch();
+        run(&place, &[KEY.to_owned()], &wire::Setup::default());
+        std::fs::remove_dir_all(place.path("home/dev/.ssh")).expect("removed");
+        std::os::unix::fs::symlink("/tmp", place.path("home/dev/.ssh")).expect("linked");
+        assert_eq!(read_managed_keys(&place).expect("read").keys.len(), 1);
+        let report = run(&place, &[], &wire::Setup::default());
+        assert!(matches!(report.keys, Outcome::Failed { .. }), "the block may still stand: {report}");
+        assert_eq!(read_managed_keys(&place).expect("read").keys.len(), 0);
     }
 }
