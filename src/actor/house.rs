@@ -1,15 +1,15 @@
 //! The actors of one daemon, started together and stopped together.
 
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::mpsc;
 
 use actix::{Actor as _, Addr, Arbiter, ArbiterHandle};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 
 use super::core::Sources;
 use super::directory::Directory;
 use super::member::Surroundings;
-use super::supervisor::{GivenUp, Start, Supervisor};
+use super::supervisor::{GivenUp, REAL, RunOwner, Start, Supervisor};
+use super::turns::Turns;
 use super::watchdog;
 use crate::provider::Providers;
 use crate::store::{OwnerId, Store};
@@ -23,37 +23,9 @@ pub struct House {
     pub directory: Directory,
     pub supervisor: Addr<Supervisor>,
     pub given_up: GivenUp,
-    pub builds: Builds,
+    turns: Turns,
     arbiters: Vec<ArbiterHandle>,
     system: actix::System,
-}
-
-/// How many machines may be built at once, and how many of those places there are now.
-pub struct Builds {
-    places: Arc<Semaphore>,
-    most: Mutex<usize>,
-}
-
-impl Builds {
-    fn new(most: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(most)), most: Mutex::new(most) }
-    }
-
-    /// Changes how many there are. Builds under way keep their places; fewer places are taken back as they come free.
-    pub fn resize(&self, most: usize) {
-        let mut now = self.most.lock().unwrap_or_else(PoisonError::into_inner);
-        if most >= *now {
-            self.places.add_permits(most - *now);
-        } else {
-            let (places, fewer) = (Arc::clone(&self.places), u32::try_from(*now - most).unwrap_or(u32::MAX));
-            tokio::spawn(async move {
-                if let Ok(taken) = places.acquire_many(fewer).await {
-                    taken.forget();
-                }
-            });
-        }
-        *now = most;
-    }
 }
 
 impl House {
@@ -64,27 +36,40 @@ impl House {
     /// When no thread can be made.
     pub fn start(
         runtime: Handle,
-        builds_at_once_max: usize,
         store: &Store,
         sources: Sources,
         providers: Providers,
     ) -> std::io::Result<Self> {
+        Self::start_with(runtime, store, sources, providers, REAL)
+    }
+
+    /// The same with owners that `run` starts.
+    pub(super) fn start_with(
+        runtime: Handle,
+        store: &Store,
+        sources: Sources,
+        providers: Providers,
+        run: RunOwner,
+    ) -> std::io::Result<Self> {
         let (system, arbiters) = system()?;
         let directory = Directory::new(arbiters[..ARBITERS].to_vec(), providers);
-        let builds = Builds::new(builds_at_once_max);
-        let around =
-            Surroundings { directory: directory.clone(), runtime, builds: Arc::clone(&builds.places) };
+        let around = Surroundings { directory: directory.clone(), runtime };
         directory.furnish(around);
-        let given_up = GivenUp::default();
+        let (given_up, turns) = (GivenUp::default(), sources.turns.clone());
         let supervisor = {
             let (store, directory, given_up) = (store.clone(), directory.clone(), given_up.clone());
             Supervisor::start_in_arbiter(&arbiters[ARBITERS], move |_| {
-                Supervisor::new(store, directory, sources, given_up)
+                Supervisor::running(store, directory, sources, given_up, run)
             })
         };
         // The catalog also makes what always exists, in a new store too.
         supervisor.do_send(Start { owner: OwnerId::Catalog, ask: None });
-        Ok(Self { directory, supervisor, given_up, builds, arbiters, system })
+        Ok(Self { directory, supervisor, given_up, turns, arbiters, system })
+    }
+
+    /// Another number of builds at once (rule F4), from now on.
+    pub fn resize_builds(&self, most: u32) {
+        self.directory.call(&self.turns.resize(most));
     }
 
     /// Pings every arbiter from now on; see [`watchdog`].

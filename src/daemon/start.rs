@@ -14,6 +14,7 @@ use crate::actor::adoption;
 use crate::actor::backend::Doors;
 use crate::actor::core::Sources;
 use crate::actor::house::House;
+use crate::actor::turns::{self, Turns};
 use crate::object;
 use crate::provider::sandbox::{Sandbox, SandboxOptions, launcher};
 use crate::provider::{Availability, Provider, Providers};
@@ -48,10 +49,11 @@ pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
         registry: object::registry(),
         providers: Arc::clone(&providers),
         space: Arc::new(move || space.space()),
+        turns: Turns::new(places(&settings), turns::in_flight(&view)),
     };
 
-    let (places, watched) = (settings.builds_at_once_max, Arc::clone(&providers));
-    let house = House::start(runtime.handle().clone(), places, &store, sources.clone(), watched)
+    let watched = Arc::clone(&providers);
+    let house = House::start(runtime.handle().clone(), &store, sources.clone(), watched)
         .context("cannot start the actors")?;
     watch_over(&house)?;
     let doors = Arc::new(Doors {
@@ -132,7 +134,7 @@ fn reload(level: &LevelSwitch, overrides: &Overrides, house: &House) {
     let reread = settings::load(overrides).map_err(anyhow::Error::from);
     match reread.and_then(|settings| level.set(&settings.log.level).map(|()| settings)) {
         Ok(settings) => {
-            house.builds.resize(settings.builds_at_once_max);
+            house.resize_builds(places(&settings));
             tracing::info!(
                 log.level = settings.log.level,
                 builds_at_once_max = settings.builds_at_once_max,
@@ -141,6 +143,11 @@ fn reload(level: &LevelSwitch, overrides: &Overrides, house: &House) {
         }
         Err(error) => tracing::error!("the settings stay as they were: {error:#}"),
     }
+}
+
+/// How many machines may be built at once.
+fn places(settings: &Settings) -> u32 {
+    u32::try_from(settings.builds_at_once_max).unwrap_or(u32::MAX)
 }
 
 fn ready(settings: &Settings) {
