@@ -5,7 +5,7 @@
 //! panic asks the store for a new incarnation: what the dead one had submitted is loaded, what it
 //! only had in memory is gone, and anything it still sends is refused.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -103,6 +103,9 @@ pub struct Supervisor {
     /// Asks that came while their owner was being loaded.
     waiting: HashMap<OwnerId, Vec<Ask>>,
     deaths_ms: HashMap<OwnerId, Vec<u64>>,
+    /// Owners whose task has begun and whose end was not heard of yet: none of them is loaded again
+    /// meanwhile, or there would be two.
+    running: HashSet<OwnerId>,
 }
 
 impl Supervisor {
@@ -115,8 +118,8 @@ impl Supervisor {
         given_up: GivenUp,
         run: RunOwner,
     ) -> Self {
-        let (waiting, deaths_ms) = (HashMap::new(), HashMap::new());
-        Self { store, directory, sources, given_up, run, waiting, deaths_ms }
+        let (waiting, deaths_ms, running) = (HashMap::new(), HashMap::new(), HashSet::new());
+        Self { store, directory, sources, given_up, run, waiting, deaths_ms, running }
     }
 
     fn load(&self, owner: OwnerId, ctx: &mut Context<Self>) {
@@ -150,9 +153,7 @@ impl Supervisor {
                 Context::new().into_future(actor).await;
             });
             let panicked = task.await.is_err();
-            if panicked {
-                forget.forget_owner(&owner);
-            }
+            forget.forget_owner(&owner);
             addr.do_send(Ended { owner, panicked });
         });
     }
@@ -254,7 +255,10 @@ impl Handler<Start> for Supervisor {
             return;
         }
         self.waiting.insert(owner.clone(), ask.into_iter().collect());
-        self.load(owner, ctx);
+        // One that has just died or ended is loaded again when its end is heard of.
+        if !self.running.contains(&owner) {
+            self.load(owner, ctx);
+        }
     }
 }
 
@@ -262,6 +266,7 @@ impl Handler<Loaded> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, loaded: Loaded, ctx: &mut Self::Context) {
+        self.running.insert(loaded.owner.clone());
         (self.run)(self, loaded, ctx.address());
     }
 }
@@ -270,10 +275,13 @@ impl Handler<Ended> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, Ended { owner, panicked }: Ended, ctx: &mut Self::Context) {
+        self.running.remove(&owner);
         if panicked {
-            self.bury(owner, ctx);
-        } else {
-            self.deaths_ms.remove(&owner);
+            return self.bury(owner, ctx);
+        }
+        self.deaths_ms.remove(&owner);
+        if self.waiting.contains_key(&owner) {
+            self.load(owner, ctx);
         }
     }
 }

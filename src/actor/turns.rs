@@ -35,6 +35,8 @@ struct Book {
     shares: HashMap<OwnerId, Share>,
     /// Who waits for a turn, the longest first.
     line: Vec<OwnerId>,
+    /// A place has come free, and nobody was called since.
+    freed: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,7 +52,7 @@ impl Turns {
     pub fn new(most: u32, in_flight: HashMap<OwnerId, u32>) -> Self {
         let share = |(owner, building)| (owner, Share { building, offered: 0 });
         let shares = in_flight.into_iter().map(share).collect();
-        Self(Arc::new(Mutex::new(Book { most, shares, line: Vec::new() })))
+        Self(Arc::new(Mutex::new(Book { most, shares, line: Vec::new(), freed: false })))
     }
 
     /// How many builds `owner`, which has `building` now, may begin before it asks again: one, set
@@ -69,7 +71,6 @@ impl Turns {
     #[must_use]
     pub fn note(&self, owner: &OwnerId, building: u32, wish: Wish) -> Vec<OwnerId> {
         let mut book = self.book();
-        let before = book.in_flight();
         book.set(owner, Share { building, offered: 0 });
         let (stood, stands) = (book.line.contains(owner), wish == Wish::Build);
         match (stood, stands) {
@@ -77,7 +78,8 @@ impl Turns {
             (true, false) => book.line.retain(|waiting| waiting != owner),
             (true, true) | (false, false) => {}
         }
-        if book.in_flight() < before || (stood && !stands) {
+        if book.freed || (stood && !stands) {
+            book.freed = false;
             book.called()
         } else if stands && !stood && book.is_next(owner) {
             // The place came free between the offer and now.
@@ -110,21 +112,28 @@ impl Turns {
     }
 }
 
+impl Share {
+    const fn places(&self) -> u32 {
+        self.building.saturating_add(self.offered)
+    }
+}
+
 impl Book {
     fn set(&mut self, owner: &OwnerId, share: Share) {
-        match self.shares.get_mut(owner) {
-            Some(place) => *place = share,
-            None => drop(self.shares.insert(owner.clone(), share)),
-        }
+        let before = match self.shares.get_mut(owner) {
+            Some(place) => std::mem::replace(place, share),
+            None => self.shares.insert(owner.clone(), share).unwrap_or_default(),
+        };
+        self.freed |= share.places() < before.places();
     }
 
     fn in_flight(&self) -> u32 {
-        self.shares.values().map(|share| share.building.saturating_add(share.offered)).sum()
+        self.shares.values().map(Share::places).sum()
     }
 
     fn may_begin(&self, owner: &OwnerId) -> bool {
         let share = self.shares.get(owner).copied().unwrap_or_default();
-        may_begin(share.building.saturating_add(share.offered), self.in_flight(), self.most)
+        may_begin(share.places(), self.in_flight(), self.most)
     }
 
     /// Whether a place is free for `owner` that nobody before it in the line can use.
@@ -264,6 +273,19 @@ mod tests {
         assert_eq!(turns.note(&second, 0, Wish::Build), []);
         assert_eq!(turns.note(&first, 0, Wish::Nothing), [second.clone()], "it was not");
         assert_eq!(turns.offer(&second, 0), 1);
+    }
+
+    // rule F4
+    #[test]
+    fn a_place_given_back_while_asking_for_the_next_is_called_out_too() {
+        let turns = book(1);
+        let [first, second] = [1, 2].map(pool);
+        assert_eq!(take_all(&turns, &first, 0), 1);
+        assert_eq!(take_all(&turns, &second, 0), 0);
+        // The first pool's build has ended; it asks for another turn, and the second one's is next.
+        assert_eq!(turns.note(&first, 1, Wish::Nothing), []);
+        assert_eq!(turns.offer(&first, 0), 0);
+        assert_eq!(turns.note(&first, 0, Wish::Build), [second]);
     }
 
     // rule F4

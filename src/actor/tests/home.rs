@@ -178,5 +178,6 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.house.stop();
+        self.store.close();
     }
 }

@@ -179,6 +179,23 @@ async fn what_was_submitted_before_a_panic_is_there_and_its_answer_came() {
 }
 
 #[actix::test]
+async fn whoever_asks_between_an_owner_s_death_and_its_burial_starts_no_second_one() {
+    let house = House::new();
+    for round in 0..4 {
+        let dies = house.create("panic-before-submit");
+        let names: Vec<String> = (0..8).map(|number| format!("user-{round}-{number}")).collect();
+        let (died, ()) = tokio::join!(dies, async {
+            for name in &names {
+                // Dropped with the dead owner or done by the next one, never refused by one of two.
+                assert!(house.create(name).await.is_none_or(|answer| answer.is_ok()));
+            }
+        });
+        assert!(died.is_none());
+    }
+    house.create_once_rebuilt("bob").await;
+}
+
+#[actix::test]
 async fn an_owner_that_keeps_panicking_is_given_up_with_a_sentence() {
     let house = House::new();
     let deadline = tokio::time::Instant::now() + SOON;
