@@ -12,7 +12,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("catalog", &["object"]),
     ("fleet", &["object", "machine"]),
     ("view", &["object"]),
-    ("store", &["object", "machine", "pool", "catalog", "fleet", "view", "clock"]),
+    ("store", &["object", "machine", "pool", "catalog", "fleet", "view", "sys", "clock"]),
     ("sys", &[]),
     ("provider", &["object", "machine", "sys", "clock"]),
     ("agent", &["object", "machine", "sys", "clock"]),

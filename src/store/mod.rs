@@ -15,6 +15,7 @@
 //! start derives all wishes again.
 
 mod ballast;
+mod calm;
 mod committer;
 mod disk;
 mod envelope;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use ulid::Ulid;
 
 use super::ballast::Ballast;
+use super::calm::Work;
 use super::committer::Committer;
 use super::disk::{Batch, Disk};
 use super::index::{Index, Slot};
@@ -30,6 +31,7 @@ pub(super) fn open(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> R
         path: dir.into(),
         source,
     })?;
+    let work = Work::begin();
     let disk = Disk::open(&dir.join("sled"), options.cache_bytes)?;
     sync_directory(dir)?;
     let instance = identify(&disk, dir)?;
@@ -42,6 +44,7 @@ pub(super) fn open(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> R
     let thread = committer
         .spawn()
         .map_err(|source| StoreError::Disk { doing: "starting the committer's thread", source })?;
+    drop(work);
     let handle = Handle { queue, ballast, instance, committer: Mutex::new(Some(thread)) };
     Ok(Store { handle: Arc::new(handle) })
 }

@@ -19,10 +19,8 @@ pub struct Daemon {
 impl Daemon {
     /// Starts one and waits until it answers.
     pub fn start() -> Self {
-        // One host image for all tests: making it takes seconds.
-        let images = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
         let mut daemon = Self::prepare();
-        daemon.settle(&format!("[images]\ndirectory = {:?}\n", images.display().to_string()));
+        daemon.settle_with_images("");
         daemon.run();
         daemon
     }
@@ -46,12 +44,23 @@ impl Daemon {
         fs::write(self.dir.path().join("daemon.toml"), settings).expect("settings");
     }
 
+    /// The same, with the one host image of all tests: making it takes seconds.
+    pub fn settle_with_images(&self, settings: &str) {
+        let images = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
+        self.settle(&format!("[images]\ndirectory = {:?}\n{settings}", images.display().to_string()));
+    }
+
     /// A daemon with the pool of `config/examples/pool.yaml` whose warm floors are filled.
     pub fn with_pool() -> Self {
         let daemon = Self::start();
-        daemon.ok(&["apply", "-f", &example_pool()]);
-        daemon.ok(&["wait", "workstationpool", "agents-linux", "--timeout", "90s"]);
+        daemon.warm();
         daemon
+    }
+
+    /// Makes that pool and waits until its warm floors are filled.
+    pub fn warm(&self) {
+        self.ok(&["apply", "-f", &example_pool()]);
+        self.ok(&["wait", "workstationpool", "agents-linux", "--timeout", "90s"]);
     }
 
     /// Starts the process (again) and waits until it answers.
@@ -62,6 +71,11 @@ impl Daemon {
     /// The same with these variables in its environment.
     pub fn run_with(&mut self, variables: &[(&str, &str)]) {
         let log = File::options().create(true).append(true).open(self.log_path()).expect("a log");
+        self.run_into(log.into(), variables);
+    }
+
+    /// The same with its log written there.
+    pub fn run_into(&mut self, log: Stdio, variables: &[(&str, &str)]) {
         let child = Command::new(rl())
             .args(["daemon", "run", "--config"])
             .arg(self.dir.path().join("daemon.toml"))
@@ -85,6 +99,22 @@ impl Daemon {
         let mut process = self.process.take().expect("it runs");
         process.kill().expect("killed");
         process.wait().expect("reaped");
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("it runs").id()
+    }
+
+    /// Waits until it ends by itself, and answers its exit code.
+    pub fn end(&mut self) -> i32 {
+        let mut process = self.process.take().expect("it runs");
+        let mut ended = None;
+        self.until("the daemon ends", || {
+            ended = process.try_wait().expect("ours");
+            ended.is_some()
+        });
+        ended.and_then(|status| status.code()).expect("it was not killed")
     }
 
     /// SIGHUP: it reads its settings again.

@@ -3,6 +3,7 @@
 //! Needs root (the sandbox makes namespaces and mounts) and fails, saying so, without it.
 
 mod harness;
+mod idle;
 
 #[path = "break.rs"]
 mod breaking;
@@ -12,4 +13,5 @@ mod leak;
 mod lease;
 mod many;
 mod service;
+mod stuck;
 mod wrong;
