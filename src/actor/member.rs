@@ -135,9 +135,8 @@ impl MemberActor {
     fn call(&mut self, call: Call, ctx: &mut Context<Self>) {
         let Some(want) = self.drive.want() else { return };
         let (provider, uid, spec) = (self.provider.clone(), want.member_uid, want.machine.clone());
-        let addr = ctx.address();
-        self.around.runtime.spawn(async move {
-            let event = match call {
+        let work = self.around.runtime.spawn(async move {
+            match call {
                 Call::Inspect => match provider.inspect(uid).await {
                     Ok(inspection) => Event::Inspected(seen(inspection)),
                     Err(error) => failed(call, &error),
@@ -146,7 +145,13 @@ impl MemberActor {
                 Call::Start => done(call, provider.start(uid).await),
                 Call::Stop => done(call, provider.stop(uid).await),
                 Call::Delete => done(call, provider.delete(uid).await),
-            };
+            }
+        });
+        let addr = ctx.address();
+        self.around.runtime.spawn(async move {
+            // A call that panicked has failed; unanswered it would hold up its member for ever.
+            let broken = |_| failed(call, &ProviderError::Failed("the provider itself failed".into()));
+            let event = work.await.unwrap_or_else(broken);
             addr.do_send(Happened { event, link_epoch: None });
         });
     }

@@ -28,6 +28,9 @@ const ACTS_PER_TURN_MAX: usize = 4096;
 /// Timers never wait longer than this; the clock may have been set meanwhile.
 const TIMER_MAX: Duration = Duration::from_hours(24);
 
+/// How long a member whose actor died waits for its next one.
+const ORPHAN_WAIT: Duration = Duration::from_secs(1);
+
 /// A write as a command, and what it leads to.
 type Judged<C> = (Reading<<C as Core>::Command>, Decided<<C as Core>::Change>);
 
@@ -389,9 +392,12 @@ impl<C: Core> Handler<Orphaned> for Owner<C> {
     type Result = ();
 
     fn handle(&mut self, Orphaned(member_uid): Orphaned, ctx: &mut Self::Context) {
-        let wants =
-            self.core.wants(&self.inputs).into_iter().filter(|want| want.member_uid == member_uid).collect();
-        self.carry_out(Decided { wants, ..Decided::default() }, None, ctx);
+        // One that dies over its very want would otherwise die again at once, for ever.
+        ctx.run_later(ORPHAN_WAIT, move |owner, ctx| {
+            let mut wants = owner.core.wants(&owner.inputs);
+            wants.retain(|want| want.member_uid == member_uid);
+            owner.carry_out(Decided { wants, ..Decided::default() }, None, ctx);
+        });
     }
 }
 

@@ -35,8 +35,9 @@ struct Book {
     shares: HashMap<OwnerId, Share>,
     /// Who waits for a turn, the longest first.
     line: Vec<OwnerId>,
-    /// A place has come free, and nobody was called since.
-    freed: bool,
+    /// Places were taken or given back, and nobody was called since. Either may make another one of
+    /// the line the next: who is called may find that it is no longer for it to build.
+    changed: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +53,7 @@ impl Turns {
     pub fn new(most: u32, in_flight: HashMap<OwnerId, u32>) -> Self {
         let share = |(owner, building)| (owner, Share { building, offered: 0 });
         let shares = in_flight.into_iter().map(share).collect();
-        Self(Arc::new(Mutex::new(Book { most, shares, line: Vec::new(), freed: false })))
+        Self(Arc::new(Mutex::new(Book { most, shares, line: Vec::new(), changed: false })))
     }
 
     /// How many builds `owner`, which has `building` now, may begin before it asks again: one, set
@@ -78,15 +79,7 @@ impl Turns {
             (true, false) => book.line.retain(|waiting| waiting != owner),
             (true, true) | (false, false) => {}
         }
-        if book.freed || (stood && !stands) {
-            book.freed = false;
-            book.called()
-        } else if stands && !stood && book.is_next(owner) {
-            // The place came free between the offer and now.
-            vec![owner.clone()]
-        } else {
-            Vec::new()
-        }
+        if std::mem::take(&mut book.changed) || stood != stands { book.called() } else { Vec::new() }
     }
 
     /// `owner` is no more. Answers who should look at their turn again.
@@ -124,7 +117,7 @@ impl Book {
             Some(place) => std::mem::replace(place, share),
             None => self.shares.insert(owner.clone(), share).unwrap_or_default(),
         };
-        self.freed |= share.places() < before.places();
+        self.changed |= share.places() != before.places();
     }
 
     fn in_flight(&self) -> u32 {
@@ -286,6 +279,44 @@ mod tests {
         assert_eq!(turns.note(&first, 1, Wish::Nothing), []);
         assert_eq!(turns.offer(&first, 0), 0);
         assert_eq!(turns.note(&first, 0, Wish::Build), [second]);
+    }
+
+    proptest::proptest! {
+        /// Owners wish, build and end in any order, and each looks again when it is called: nobody
+        /// waits while there is a place for it.
+        // rule F4
+        #[test]
+        fn nobody_waits_for_a_place_that_is_free(
+            most in 1..12_u32,
+            steps in proptest::collection::vec((0..5_usize, 0..3_u8), 0..60),
+        ) {
+            let turns = book(most);
+            let (mut building, mut wished) = ([0_u32; 5], [0_u32; 5]);
+            for (owner, step) in steps {
+                match step {
+                    0 => wished[owner] += 3,
+                    1 => building[owner] = building[owner].saturating_sub(1),
+                    _ => wished[owner] = 0,
+                }
+                let mut called = std::collections::VecDeque::from([owner]);
+                while let Some(owner) = called.pop_front() {
+                    let id = pool(owner as u64);
+                    while turns.offer(&id, building[owner]) == 1 && wished[owner] > 0 {
+                        wished[owner] -= 1;
+                        building[owner] += 1;
+                    }
+                    let wish = if wished[owner] > 0 { Wish::Build } else { Wish::Nothing };
+                    let next = turns.note(&id, building[owner], wish);
+                    called.extend((0..5).filter(|other| next.contains(&pool(*other as u64))));
+                }
+                let in_flight = building.iter().sum();
+                proptest::prop_assert!(in_flight <= most);
+                for owner in 0..5 {
+                    let waits = wished[owner] > 0 && may_begin(building[owner], in_flight, most);
+                    proptest::prop_assert!(!waits, "{owner} waits: {building:?} {wished:?} of {most}");
+                }
+            }
+        }
     }
 
     // rule F4

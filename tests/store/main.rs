@@ -2,6 +2,7 @@
 
 mod crash;
 mod owners;
+mod rest;
 mod space;
 mod startup;
 mod submit;

@@ -138,3 +138,18 @@ async fn a_provider_that_hangs_holds_up_only_its_own_members() {
     home.release("first").await.expect("released");
     home.until("the first one's release goes on", || home.shown(LEASE, "first").is_none()).await;
 }
+
+// rule F1, case 29 (RDO nodepool)
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_panics_has_failed_the_build_and_nothing_else() {
+    let home = Home::open(REAL, 8).await;
+    home.toy.panic("bad-");
+    home.pool("bad", 4, 1).await;
+    home.pool("sound", 4, 1).await;
+    home.until("it is told after three", || home.text(POOL, "bad", "/status/phase") == "Degraded").await;
+    assert!(
+        home.text(POOL, "bad", "/status/template/lastFailure/message").contains("the provider itself failed")
+    );
+    home.lease("sound", "job").await.expect("leased");
+    home.ready("job").await;
+}

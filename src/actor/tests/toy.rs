@@ -18,6 +18,8 @@ pub struct Toy {
     machines: Mutex<HashMap<Ulid, Machine>>,
     /// Machines whose name begins so are never made: the call hangs.
     hanging: Mutex<Vec<&'static str>>,
+    /// The call panics that should make these.
+    panicking: Mutex<Vec<&'static str>>,
     /// The names of machines that were asked for, in order.
     asked: Mutex<Vec<String>>,
     /// What each agent was last told to let in, by the machine's name.
@@ -34,6 +36,11 @@ impl Toy {
     /// From now on no machine comes whose name begins so.
     pub fn hang(&self, prefix: &'static str) {
         lock(&self.hanging).push(prefix);
+    }
+
+    /// From now on the provider itself fails over machines whose name begins so.
+    pub fn panic(&self, prefix: &'static str) {
+        lock(&self.panicking).push(prefix);
     }
 
     /// Machines come again: those that hang already do not.
@@ -77,6 +84,9 @@ impl Provider for Toy {
         lock(&self.asked).push(spec.name.clone());
         if lock(&self.hanging).iter().any(|prefix| spec.name.starts_with(prefix)) {
             return Box::pin(std::future::pending());
+        }
+        if lock(&self.panicking).iter().any(|prefix| spec.name.starts_with(prefix)) {
+            return Box::pin(async { panic!("as asked") });
         }
         let machine = Machine { name: spec.name.clone(), boot_id: Ulid(clock::entropy()) };
         lock(&self.machines).insert(id, machine);
