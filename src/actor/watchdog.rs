@@ -97,12 +97,11 @@ pub fn start(
         let _ = heart.0.watchdog.set(thread::current());
         let mut last = heart.look();
         loop {
-            match alive_within {
-                Some(within) => thread::sleep(LOOK_EVERY.min(within / 3)),
-                None => {
-                    heart.wait();
-                    thread::sleep(LOOK_EVERY);
-                }
+            if let Some(within) = alive_within {
+                thread::sleep(LOOK_EVERY.min(within / 3));
+            } else {
+                heart.wait();
+                thread::sleep(LOOK_EVERY);
             }
             let now = heart.look();
             let waited = unwritten();

@@ -46,7 +46,6 @@ fn a_store_at_rest_is_not_woken_and_takes_writes_loads_and_its_end() {
     let other = open(&other_dir);
     other.load(OwnerId::Catalog).0.write(vec![put(1, "bob", "")]);
     drop(other);
-    come_to_rest();
     opened.store.close();
     assert_eq!(open(&dir).view.version(), 199);
 }
