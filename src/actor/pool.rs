@@ -8,7 +8,7 @@ use super::reading::{Judged, Judgement, Present, invalid, judge, typed};
 use crate::machine::{Fact, Want};
 use crate::object::{CORE_GROUP, Subject, SubjectKind, Tick, Time, WorkstationPool};
 use crate::pool::{
-    Act, Answer, Change, Command, Denied, Inputs, OwnerKeys, Pool, ProviderState, Room, Standing,
+    Act, Answer, Change, Command, Denied, Inputs, OwnerKeys, Pool, ProviderState, Resetting, Room, Standing,
     StatusWrite, Stopping,
 };
 use crate::provider::Availability;
@@ -144,6 +144,7 @@ impl Core for PoolCore {
                 Availability::Unavailable(why) => Some(why),
             },
             stopping: Stopping::Possible,
+            resetting: Resetting::Impossible,
         });
         Inputs {
             room: room(self.pool.as_ref(), sources),

@@ -13,6 +13,7 @@ use super::record::Record;
 use super::submission::{Committed, Effect, OwnerId};
 use super::witness::Witness;
 use super::{StoreError, envelope, key, meta, open};
+use crate::clock;
 use crate::view::{Applied, Key, View, ViewWriter};
 
 type OnFatal = Box<dyn FnOnce(&StoreError) + Send>;
@@ -96,6 +97,7 @@ impl Committer {
         }
         let Some(head) = head else { return Ok(()) };
         batch.put(meta::HEAD_KEY.to_vec(), meta::seal_head(&head));
+        batch.put(meta::STEADY_KEY.to_vec(), meta::seal_steady(clock::steady()));
         if let Err(error) = self.ballast.tend() {
             tracing::warn!(%error, "cannot tend the ballast");
         }

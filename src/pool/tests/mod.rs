@@ -7,6 +7,7 @@ mod delete;
 mod failure;
 mod lease;
 mod random;
+mod recycle;
 mod release;
 mod warm;
 mod world;
