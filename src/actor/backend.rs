@@ -177,7 +177,7 @@ impl Doors {
         Ok(())
     }
 
-    // rule L1
+    /// The pool a new lease names, of its own namespace (rule L1).
     fn pool_of_new_lease(&self, write: &Write) -> Result<OwnerId, Refusal> {
         let Verb::Create { body } = &write.verb else { return Err(Refusal::NotFound) };
         let name =
