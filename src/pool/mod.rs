@@ -57,6 +57,7 @@ mod denied;
 mod digest;
 mod draft;
 mod handle;
+mod happening;
 mod health;
 mod index;
 mod inputs;
@@ -75,6 +76,7 @@ pub use change::Change;
 pub use command::{Command, Standing};
 pub use decision::{Act, Decision};
 pub use denied::{Answer, Denied};
+pub use happening::{BuildFailure, Ending, Happening, Removal, Start, happenings};
 pub use inputs::{Inputs, OwnerKeys, ProviderState, Room, StatusWrite, Stopping};
 pub use rows::*;
 
