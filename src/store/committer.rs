@@ -13,6 +13,7 @@ use super::record::Record;
 use super::submission::{Committed, Effect, OwnerId};
 use super::witness::Witness;
 use super::{StoreError, envelope, key, meta, open};
+use crate::clock;
 use crate::view::{Applied, Key, View, ViewWriter};
 
 type OnFatal = Box<dyn FnOnce(&StoreError) + Send>;
@@ -67,7 +68,10 @@ impl Committer {
         self.write(&batch)?;
         for entry in batch {
             match entry {
-                Entry::Commit(commit) => self.publish(commit),
+                Entry::Commit(commit) => {
+                    self.queue.meter().carry_out();
+                    self.publish(commit);
+                }
                 Entry::Load { owner, reply } => {
                     // The owner may have given up waiting.
                     let _ = reply.send(self.read(&owner)?);
@@ -84,24 +88,29 @@ impl Committer {
     fn write(&self, entries: &[Entry]) -> Result<(), StoreError> {
         let mut batch = Batch::default();
         let mut head = None;
+        let mut gathered = 0;
         for entry in entries {
             if let Entry::Commit(commit) = entry
                 && !commit.writes.is_empty()
             {
                 head = Some(commit.head);
+                gathered += 1;
                 for write in &commit.writes {
                     add(&mut batch, write);
                 }
             }
         }
         let Some(head) = head else { return Ok(()) };
+        let began_us = clock::monotonic_us();
         batch.put(meta::HEAD_KEY.to_vec(), meta::seal_head(&head));
         if let Err(error) = self.ballast.tend() {
             tracing::warn!(%error, "cannot tend the ballast");
         }
         self.disk.commit(batch)?;
         let testified = self.witness.testify(head.version);
-        testified.map_err(|source| StoreError::Disk { doing: "noting the newest version", source })
+        testified.map_err(|source| StoreError::Disk { doing: "noting the newest version", source })?;
+        self.queue.meter().commit(gathered, clock::monotonic_us().saturating_sub(began_us));
+        Ok(())
     }
 
     /// Shows a durable submission to readers, then runs its effects.
