@@ -8,8 +8,8 @@ use super::reading::{Judged, Judgement, Present, invalid, judge, typed};
 use crate::machine::{Fact, Want};
 use crate::object::{CORE_GROUP, Subject, SubjectKind, Tick, Time, WorkstationPool};
 use crate::pool::{
-    Act, Answer, Change, Command, Decision, Denied, Happening, Inputs, OwnerKeys, Pool, ProviderState, Room,
-    Standing, StatusWrite, Stopping, happenings,
+    Act, Answer, Change, Command, Decision, Denied, Happening, Inputs, OwnerKeys, Pool, ProviderState,
+    Resetting, Room, Standing, StatusWrite, Stopping, happenings,
 };
 use crate::provider::Availability;
 use crate::store::{self, OwnerId, Record, RecordId, RecordKind};
@@ -148,6 +148,7 @@ impl Core for PoolCore {
                 Availability::Unavailable(why) => Some(why),
             },
             stopping: Stopping::Possible,
+            resetting: Resetting::Impossible,
         });
         Inputs {
             room: room(self.pool.as_ref(), sources),

@@ -13,7 +13,7 @@
 
 use ulid::Ulid;
 
-use super::{Act, Change, Decision, Lease, Member, Pool, PoolRow, Sighting};
+use super::{Act, Change, Decision, Lease, Member, Pool, PoolRow, Sighting, Start};
 use crate::object::{FailedReason, LeasePhase, LeaseState, MemberState};
 
 /// One thing to count.
@@ -45,17 +45,6 @@ pub enum Happening {
     MemberRemoved(Removal),
     /// Its machine is gone.
     MemberGone,
-}
-
-/// How a lease's member was when it was bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Start {
-    /// It was up.
-    Warm,
-    /// It was stopped, or on its way up from that.
-    Resumed,
-    /// It was being built.
-    Cold,
 }
 
 /// How a lease ended.
@@ -149,17 +138,16 @@ impl After<'_> {
         if old.is_none() && new.is_some() {
             happened.push(Happening::LeaseCreated);
         }
-        let (had, has) = (bound_to(old), bound_to(new));
-        if let (Some(member), true) = (has, has != had) {
-            happened.push(Happening::LeaseBound { start: self.start(member) });
-        }
         if let (Some(old), Some(new)) = (old, new) {
+            if new.member.is_some() && new.member != old.member {
+                happened.push(Happening::LeaseBound { start: start_of(new) });
+            }
             if old.phase != LeasePhase::Pending && new.phase == LeasePhase::Pending {
                 happened.push(Happening::LeaseWaitsAgain);
             }
-            if let (None, Some(ready)) = (old.ready_at, new.ready_at) {
-                let wait_millis = millis(ready.millis() - created_millis(new));
-                happened.push(Happening::LeaseReady { start: self.start_of(new), wait_millis });
+            if let (None, Some(waited)) = (old.waited_millis, new.waited_millis) {
+                let wait_millis = millis(waited);
+                happened.push(Happening::LeaseReady { start: start_of(new), wait_millis });
             }
         }
         if let Some(old) = old.filter(|old| !has_ended(old))
@@ -197,35 +185,6 @@ impl After<'_> {
         }
     }
 
-    /// How a lease bound by this decision starts.
-    fn start(&self, member: Ulid) -> Start {
-        match self.pool.member(member).map(|member| member.state) {
-            None | Some(MemberState::Building) => Start::Cold,
-            Some(MemberState::Starting | MemberState::Stopping | MemberState::IdleStopped) => Start::Resumed,
-            Some(
-                MemberState::IdleRunning
-                | MemberState::Leased
-                | MemberState::Recycling
-                | MemberState::Deleting,
-            ) => Start::Warm,
-        }
-    }
-
-    /// How a bound lease was started, told from its member: one that was up was Leased as it was
-    /// bound, and one that was built was first used as it became Leased.
-    fn start_of(&self, lease: &Lease) -> Start {
-        let Some(member) = bound_to(Some(lease)).and_then(|uid| self.pool.member(uid)) else {
-            return Start::Warm;
-        };
-        if lease.bound_at.is_some_and(|bound| member.since <= bound) {
-            Start::Warm
-        } else if member.last_used == member.since {
-            Start::Cold
-        } else {
-            Start::Resumed
-        }
-    }
-
     fn ending(&self, old: &Lease, new: Option<&Lease>) -> Ending {
         if let Some(reason) = new.and_then(|new| new.reason) {
             return match (reason, &old.member) {
@@ -242,11 +201,10 @@ impl After<'_> {
         let asked = new.unwrap_or(old).asked();
         let stays = self.new_member(bond.uid).is_some_and(|member| member.state != MemberState::Deleting);
         match (asked, stays) {
-            (LeaseState::Recycle, true) if self.is_let_go(bond.uid) => Ending::Recycled,
-            // A deleted lease goes with the member whose recycle failed (rule L12).
-            (LeaseState::Recycle, _) if old.phase == LeasePhase::Recycling && !self.row().is_deleting() => {
-                Ending::RecycleFailed
-            }
+            (LeaseState::Recycle, true) => Ending::Recycled,
+            // A deleted lease goes with the member whose recycle failed; only the event tells (rule L12).
+            (LeaseState::Recycle, _) if self.tells(FailedReason::RecycleFailed) => Ending::RecycleFailed,
+            (LeaseState::Recycle, _) if self.tells(FailedReason::RecycleTimedOut) => Ending::RecycleTimedOut,
             (LeaseState::Recycle, _) => Ending::NotRecycled,
             (LeaseState::Needed | LeaseState::Done, _) => Ending::Done,
         }
@@ -254,6 +212,9 @@ impl After<'_> {
 
     fn removal(&self, old: &Member, new: &Member) -> Removal {
         let building = old.state == MemberState::Building;
+        if self.tells(FailedReason::RecycleFailed) || self.tells(FailedReason::RecycleTimedOut) {
+            return Removal::RecycleFailed;
+        }
         match self.decision.act {
             Act::Expire => Removal::Expired,
             Act::Release => Removal::Released,
@@ -305,6 +266,15 @@ impl After<'_> {
         of_this.map_or(BuildFailure::Other, |failure| BuildFailure::of(&failure.reason))
     }
 
+    /// Whether a person is told of a recycle that ended so.
+    fn tells(&self, reason: FailedReason) -> bool {
+        let reason = format!("{reason:?}");
+        self.decision
+            .changes
+            .iter()
+            .any(|change| matches!(change, Change::PutEvent(event) if event.reason == reason))
+    }
+
     fn row(&self) -> &PoolRow {
         let put = self.decision.changes.iter().find_map(|change| match change {
             Change::PutPool(row) => Some(row),
@@ -335,11 +305,6 @@ impl After<'_> {
         });
         put.unwrap_or_else(|| self.pool.member(uid))
     }
-
-    /// The member is nobody's any more.
-    fn is_let_go(&self, uid: Ulid) -> bool {
-        self.new_member(uid).is_some_and(|member| member.lease.is_none())
-    }
 }
 
 impl BuildFailure {
@@ -356,8 +321,9 @@ impl BuildFailure {
     }
 }
 
-fn bound_to(lease: Option<&Lease>) -> Option<Ulid> {
-    lease?.member.as_ref().map(|bond| bond.uid)
+/// One that was bound by a version which did not say counts as the slowest.
+fn start_of(lease: &Lease) -> Start {
+    lease.start.unwrap_or(Start::Cold)
 }
 
 /// Nothing more is owed to its holder.
@@ -365,15 +331,7 @@ fn has_ended(lease: &Lease) -> bool {
     matches!(lease.phase, LeasePhase::Failed | LeasePhase::Releasing) || lease.is_over()
 }
 
-/// When the lease was created: to the millisecond by its uid, which the server makes at that
-/// moment; by its timestamp, which has whole seconds, where the uid says something else.
-fn created_millis(lease: &Lease) -> i64 {
-    let stamped = lease.created().millis();
-    let by_uid = i64::try_from(lease.uid().timestamp_ms()).unwrap_or(stamped);
-    if (0..1000).contains(&(by_uid - stamped)) { by_uid } else { stamped }
-}
-
-/// A wait on the wall clock, which may have been stepped back meanwhile.
+/// A wait on the steady clock is never negative.
 fn millis(difference: i64) -> u64 {
     u64::try_from(difference).unwrap_or(0)
 }

@@ -103,6 +103,7 @@ impl Committer {
         let Some(head) = head else { return Ok(()) };
         let began_us = clock::monotonic_us();
         batch.put(meta::HEAD_KEY.to_vec(), meta::seal_head(&head));
+        batch.put(meta::STEADY_KEY.to_vec(), meta::seal_steady(clock::steady()));
         if let Err(error) = self.ballast.tend() {
             tracing::warn!(%error, "cannot tend the ballast");
         }

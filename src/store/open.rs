@@ -33,6 +33,7 @@ pub(super) fn open(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> R
     let disk = Disk::open(&dir.join("sled"), options.cache_bytes)?;
     sync_directory(dir)?;
     let instance = identify(&disk, dir)?;
+    carry_on(&disk)?;
     let (index, resources) = read_all(&disk)?;
     let witness = hear_witness(dir, index.head().version)?;
     view.begin(index.head().version, resources);
@@ -109,6 +110,18 @@ fn identify(disk: &Disk, dir: &Path) -> Result<Ulid, StoreError> {
     }
     let instance = disk.get(meta::INSTANCE_KEY)?.ok_or_else(|| foreign("it has no instance id"))?;
     meta::open_instance(&instance).map_err(unreadable("the store's instance id"))
+}
+
+/// Waits that were begun under an earlier daemon go on where they were, whatever became of the wall
+/// clock.
+fn carry_on(disk: &Disk) -> Result<(), StoreError> {
+    if let Some(value) = disk.get(meta::STEADY_KEY)? {
+        let what = "the store's clock".to_owned();
+        crate::clock::carry_on_from(
+            meta::open_steady(&value).map_err(|why| StoreError::Unreadable { what, why })?,
+        );
+    }
+    Ok(())
 }
 
 /// The first batch of a new store.

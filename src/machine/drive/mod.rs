@@ -18,7 +18,9 @@ use ulid::Ulid;
 
 use backoff::Backoff;
 
-use super::{AgentInfo, Fact, Failure, Machine, Power, Running, Want};
+use super::{
+    AgentInfo, Fact, Failure, Machine, Power, RecycleOrder, RecycleReport, RecycleStage, Running, Want,
+};
 use crate::object::{Tick, Time};
 
 /// The first wait after a failed call; it doubles up to [`RETRY_MAX_MS`].
@@ -182,7 +184,7 @@ impl Drive {
 
     /// Takes in what happened.
     pub fn handle(&mut self, event: Event, tick: &Tick) {
-        let now_ms = tick.monotonic_ms;
+        let now_ms = tick.steady_ms();
         match event {
             Event::Want(want) => self.take_want(*want),
             Event::Inspected(seen) => {
@@ -220,12 +222,12 @@ impl Drive {
             Event::Sessions(open) => self.sessions = open,
             Event::Timer => {}
         }
-        self.judge_deadline(tick.wall);
+        self.judge_deadline(tick.steady);
     }
 
     /// The next act, if one can start now. Call until it answers None.
     pub fn next(&mut self, tick: &Tick) -> Option<Act> {
-        let now_ms = tick.monotonic_ms;
+        let now_ms = tick.steady_ms();
         if self.calling.is_none()
             && self.retry.open(now_ms)
             && let Some(call) = self.wanted_call()
@@ -243,10 +245,11 @@ impl Drive {
             member_uid: self.member_uid,
             observed_revision: self.want.as_ref().map_or(0, |want| want.revision),
             machine: self.machine(),
+            recycle: self.want.as_ref().and_then(|want| want.recycle.as_ref()).map(refused),
         }
     }
 
-    /// Milliseconds of the monotonic clock after which [`Event::Timer`] should be sent, if time
+    /// Milliseconds of the steady clock after which [`Event::Timer`] should be sent, if time
     /// alone changes anything.
     #[must_use]
     pub fn next_deadline_ms(&self, tick: &Tick) -> Option<u64> {
@@ -254,8 +257,8 @@ impl Drive {
         let reconnect =
             (matches!(self.link, Link::Down) && self.wants_link()).then_some(self.reconnect.until_ms());
         let build = self.building_until().filter(|_| self.unplaceable.is_none()).map(|by| {
-            let left = u64::try_from(by.millis_since(tick.wall)).unwrap_or(0);
-            tick.monotonic_ms.saturating_add(left)
+            let left = u64::try_from(by.millis_since(tick.steady)).unwrap_or(0);
+            tick.steady_ms().saturating_add(left)
         });
         [retry, reconnect, build].into_iter().flatten().min()
     }
@@ -500,6 +503,16 @@ impl Drive {
             sessions: self.sessions,
         })
     }
+}
+
+/// No agent that this daemon speaks with carries out recycles, and owners ask none without the
+/// capability: an order that comes all the same must not wait for its deadline.
+fn refused(order: &RecycleOrder) -> RecycleReport {
+    let failure = Failure {
+        reason: "RecycleUnsupported".into(),
+        message: "the agent on the member cannot recycle it".into(),
+    };
+    RecycleReport { id: order.id, stage: RecycleStage::Failed(failure) }
 }
 
 #[cfg(test)]

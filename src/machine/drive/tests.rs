@@ -4,7 +4,8 @@ use crate::machine::{MachineSpec, Setup};
 const MINUTE_MS: i64 = 60_000;
 
 fn at(ms: u64) -> Tick {
-    Tick { wall: Time::from_millis(i64::try_from(ms).expect("small")), monotonic_ms: ms, entropy: 0 }
+    let now = Time::from_millis(i64::try_from(ms).expect("small"));
+    Tick { wall: now, steady: now, entropy: 0 }
 }
 
 fn want(revision: u64) -> Want {
@@ -15,6 +16,7 @@ fn want(revision: u64) -> Want {
         power: Power::Running,
         keys: Vec::new(),
         setup: Setup::default(),
+        recycle: None,
         build_by: Some(Time::from_millis(30 * MINUTE_MS)),
         gone: false,
     }

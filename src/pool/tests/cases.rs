@@ -150,7 +150,7 @@ fn after_a_template_change_fresh_members_go_first_and_a_stale_one_says_so() {
 // case 15 (jumpstarter#241)
 #[test]
 fn states_never_run_out_of_order_when_the_next_lease_waits_for_a_release() {
-    let mut world = World::warm(json!({"size": {"max": 1}, "recycle": {}}));
+    let mut world = World::warm(json!({"size": {"max": 1}}));
     world.lease("a");
     world.lease("b");
     world.settle();

@@ -89,8 +89,7 @@ fn a_member_that_cannot_be_placed_holds_builds_and_is_no_failure() {
 fn a_provider_that_is_unavailable_is_no_failure_of_the_template() {
     let mut world = World::new(json!({"warm": {"running": 1}}));
     let why = Some("no user namespaces: run rl doctor".to_owned());
-    world.inputs.providers =
-        [ProviderState { name: "sandbox".into(), unavailable: why, stopping: Stopping::Possible }].into();
+    world.inputs.providers = [ProviderState { unavailable: why, ..world.inputs.providers[0].clone() }].into();
     world.run();
     assert_eq!(world.counts(), [0; 7]);
     assert_eq!(world.status().message, "waits for the provider: sandbox: no user namespaces: run rl doctor");

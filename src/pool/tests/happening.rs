@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::world::*;
-use crate::machine::{Failure, Machine};
+use crate::machine::{Failure, Machine, RecycleStage};
 use crate::object::MemberState;
 use crate::pool::*;
 
@@ -50,14 +50,15 @@ fn a_lease_whose_member_is_built_for_it_started_cold() {
 }
 
 #[test]
-fn a_wait_is_told_once_to_the_millisecond_and_never_below_zero() {
+fn a_wait_is_told_once_and_is_no_other_for_a_wall_clock_that_was_set() {
     let mut world = World::warm(json!({"warm": {"running": 1}}));
     world.advance("1234ms");
     world.lease("a");
     let member = world.member_of("a");
-    world.now = world.now.plus_millis(-60_000);
+    world.step_wall(-60_000);
+    world.advance("250ms");
     world.settle();
-    assert_eq!(readiness(&world), [(Start::Warm, 0)], "the clock was stepped back");
+    assert_eq!(readiness(&world), [(Start::Warm, 250)], "the clock was stepped back");
     world.fact(member, Machine::Stopped);
     world.settle();
     let up = world.up(member);
@@ -126,6 +127,49 @@ fn a_lease_handed_back_before_a_key_was_sent_is_recycled_or_done() {
         (endings(&cordoned), removals(&cordoned)),
         (vec![Ending::NotRecycled], vec![Removal::Released])
     );
+}
+
+#[test]
+fn a_recycle_ends_its_lease_as_it_went() {
+    let recycling = || {
+        let mut world = World::warm(json!({"recycle": {"timeout": "2m"}}));
+        world.lease("a");
+        world.settle();
+        let member = world.member_of("a");
+        world.recycle("a");
+        assert_eq!(endings(&world), [], "it is not over yet");
+        (world, member)
+    };
+    let ended = |world: &World| (endings(world), removals(world));
+    let (mut done, _) = recycling();
+    done.settle();
+    assert_eq!(ended(&done), (vec![Ending::Recycled], vec![]));
+    for deleted_too in [false, true] {
+        let failed = |act: &dyn Fn(&mut World, ulid::Ulid)| {
+            let (mut world, member) = recycling();
+            if deleted_too {
+                world.delete_lease("a", &holder()).expect("taken");
+            }
+            act(&mut world, member);
+            world.live("10s");
+            ended(&world)
+        };
+        let broken = failed(&|world, member| {
+            let id = world.order_of(member).id;
+            let why = Failure { reason: "ScriptFailed".into(), message: "wipe: exit 3".into() };
+            world.report(member, id, RecycleStage::Failed(why));
+        });
+        assert_eq!(broken, (vec![Ending::RecycleFailed], vec![Removal::RecycleFailed]));
+        let lost = failed(&|world, member| world.fact(member, Machine::Absent));
+        assert_eq!(lost, (vec![Ending::RecycleFailed], vec![Removal::RecycleFailed]));
+        let overdue = failed(&|world, _| world.advance("2m"));
+        assert_eq!(overdue, (vec![Ending::RecycleTimedOut], vec![Removal::RecycleFailed]));
+        let of_a_pool_that_goes = failed(&|world, _| world.delete_pool());
+        assert_eq!(of_a_pool_that_goes, (vec![Ending::NotRecycled], vec![Removal::PoolDeleted]));
+    }
+    let (mut stopped, _) = recycling();
+    stopped.done("a");
+    assert_eq!(ended(&stopped), (vec![Ending::Done], vec![Removal::Released]));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod failure;
 mod happening;
 mod lease;
 mod random;
+mod recycle;
 mod release;
 mod warm;
 mod world;

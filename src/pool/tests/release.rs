@@ -91,9 +91,16 @@ fn the_first_reason_that_applies_is_the_one_reported() {
     let with_block = json!({"recycle": {}, "maxAge": "1h"});
     let reason = |world: &World| world.get("a").release.clone().expect("a release").reason;
 
-    let mut world = ready(with_block.clone());
+    let mut world = World::new(with_block.clone());
+    world.capabilities = Vec::new();
+    world.lease("a");
+    world.settle();
     world.recycle("a");
-    assert_eq!(reason(&world), Some(NotRecycled::RecycleUnsupported));
+    assert_eq!(reason(&world), Some(NotRecycled::RecycleUnsupported), "the agent is too old");
+
+    let mut world = ready(json!({"recycle": {"reset": "disk"}}));
+    world.recycle("a");
+    assert_eq!(reason(&world), Some(NotRecycled::RecycleUnsupported), "the provider cannot reset");
 
     let mut world = ready(with_block.clone());
     world.cordon(world.member_of("a"), true).expect("cordoned");

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use ulid::Ulid;
 
-use crate::machine::{AgentInfo, Fact, Failure, Machine, Power, Running, Want};
+use crate::machine::{
+    AgentInfo, Fact, Failure, Machine, Power, RECYCLE_CAPABILITY, RecycleReport, RecycleStage, Running, Want,
+};
 use crate::object::{
     LeasePhase, MemberState, Span, Subject, Tick, Time, Workstation, WorkstationPool, WorkstationPoolLease,
 };
@@ -18,7 +20,7 @@ pub const START: i64 = 1_790_000_000_000;
 pub struct World {
     pub pool: Pool,
     pub now: Time,
-    pub monotonic_ms: u64,
+    pub steady: Time,
     pub inputs: Inputs,
     /// The newest want each machine was given.
     pub wants: BTreeMap<Ulid, Want>,
@@ -26,6 +28,8 @@ pub struct World {
     pub acts: Vec<Act>,
     /// What happened, in order.
     pub happened: Vec<Happening>,
+    /// What agents say they can do.
+    pub capabilities: Vec<String>,
     /// Every row that was ever written, counted.
     pub writes: usize,
     stored: Stored,
@@ -72,13 +76,14 @@ impl World {
         Self {
             pool: Pool::load(row.clone(), [], [], []),
             now: Time::from_millis(START),
-            monotonic_ms: 1_000_000,
+            steady: Time::from_millis(START),
             inputs: Inputs {
                 room: Room::Unlimited,
                 providers: [ProviderState {
                     name: "sandbox".into(),
                     unavailable: None,
                     stopping: Stopping::Possible,
+                    resetting: Resetting::Impossible,
                 }]
                 .into(),
                 owner_keys: OwnerKeys::new(vec!["ssh-ed25519 OWNER".into()]),
@@ -88,6 +93,7 @@ impl World {
             wants: BTreeMap::new(),
             acts: Vec::new(),
             happened: Vec::new(),
+            capabilities: vec![RECYCLE_CAPABILITY.into()],
             writes: 0,
             stored: Stored {
                 row,
@@ -110,7 +116,7 @@ impl World {
 
     pub fn tick(&mut self) -> Tick {
         self.ticks += 1;
-        Tick { wall: self.now, monotonic_ms: self.monotonic_ms, entropy: self.ticks }
+        Tick { wall: self.now, steady: self.steady, entropy: self.ticks }
     }
 
     /// One command: decided, stored, evolved.
@@ -188,7 +194,10 @@ impl World {
         {
             let (uid, want) = (*uid, want.clone());
             let machine = self.obeying(&want);
-            self.fact(uid, machine);
+            match want.recycle {
+                Some(order) if !want.gone => self.report(uid, order.id, RecycleStage::Succeeded),
+                Some(_) | None => self.fact(uid, machine),
+            }
             self.reported.insert(uid, want.revision);
         }
     }
@@ -205,6 +214,11 @@ impl World {
         }
     }
 
+    /// The machine comes up in another boot next time.
+    pub fn forget_boot(&mut self, uid: Ulid) {
+        self.boots.remove(&uid);
+    }
+
     /// A machine that is up, configured, and has taken its keys.
     pub fn up(&mut self, uid: Ulid) -> Machine {
         let next = (Ulid(self.ticks + 1), self.now);
@@ -216,7 +230,7 @@ impl World {
             keys_confirmed: true,
             agent: AgentInfo {
                 version: "1".into(),
-                capabilities: Vec::new(),
+                capabilities: self.capabilities.clone(),
                 login_user: "dev".into(),
                 host_keys: vec!["ssh-ed25519 HOST".into()],
                 image: "host-1".into(),
@@ -238,8 +252,29 @@ impl World {
 
     /// A machine reports under some want.
     pub fn fact_at(&mut self, uid: Ulid, observed_revision: u64, machine: Machine) {
-        let fact = Fact { member_uid: uid, observed_revision, machine };
+        let fact = Fact { member_uid: uid, observed_revision, machine, recycle: None };
         self.command(Command::Fact(fact)).expect("a fact is never refused");
+        self.run();
+    }
+
+    /// A machine that is up reports on a recycle, and the pool looks.
+    pub fn report(&mut self, uid: Ulid, id: Ulid, stage: RecycleStage) {
+        let machine = self.up(uid);
+        let observed_revision = self.wants[&uid].revision;
+        let recycle = Some(RecycleReport { id, stage });
+        let fact = Fact { member_uid: uid, observed_revision, machine, recycle };
+        self.command(Command::Fact(fact)).expect("a fact is never refused");
+        self.run();
+    }
+
+    /// The recycle a member is wanted to carry out.
+    pub fn order_of(&self, uid: Ulid) -> crate::machine::RecycleOrder {
+        self.wants[&uid].recycle.expect("a recycle is wanted")
+    }
+
+    /// Somebody sets the wall clock; the steady one goes on.
+    pub fn step_wall(&mut self, millis: i64) {
+        self.now = self.now.plus_millis(millis);
         self.run();
     }
 
@@ -249,37 +284,37 @@ impl World {
 
     /// Time passes, stopping wherever something falls due; machines do nothing.
     pub fn advance(&mut self, span: &str) {
-        let end = self.now.plus_millis(millis(span));
+        let end = self.steady.plus_millis(millis(span));
         loop {
             self.run();
             let tick = self.tick();
             match self.pool.next_deadline(&tick).filter(|deadline| *deadline <= end) {
-                Some(deadline) => self.turn_clocks(deadline.millis_since(self.now)),
+                Some(deadline) => self.turn_clocks(deadline.millis_since(self.steady)),
                 None => break,
             }
         }
-        self.turn_clocks(end.millis_since(self.now));
+        self.turn_clocks(end.millis_since(self.steady));
         self.run();
     }
 
     /// The same, with machines that do as they are told.
     pub fn live(&mut self, span: &str) {
-        let end = self.now.plus_millis(millis(span));
+        let end = self.steady.plus_millis(millis(span));
         loop {
             self.settle();
             let tick = self.tick();
             match self.pool.next_deadline(&tick).filter(|deadline| *deadline <= end) {
-                Some(deadline) => self.turn_clocks(deadline.millis_since(self.now)),
+                Some(deadline) => self.turn_clocks(deadline.millis_since(self.steady)),
                 None => break,
             }
         }
-        self.turn_clocks(end.millis_since(self.now));
+        self.turn_clocks(end.millis_since(self.steady));
         self.settle();
     }
 
     fn turn_clocks(&mut self, millis: i64) {
         self.now = self.now.plus_millis(millis);
-        self.monotonic_ms += u64::try_from(millis).expect("time goes forward");
+        self.steady = self.steady.plus_millis(millis);
     }
 
     /// The daemon dies and comes back.
