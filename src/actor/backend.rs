@@ -15,6 +15,7 @@ use super::owner::Ask;
 use super::reading::judge;
 use super::supervisor::{GivenUp, Start, Supervisor};
 use crate::clock;
+use crate::metrics::Metrics;
 use crate::object::{
     CORE_GROUP, FieldError, FieldReason, POOL_LABEL, Registry, Subject, VERSION, WORKSTATIONS_GROUP,
 };
@@ -102,6 +103,10 @@ impl Backend for Doors {
             let carried = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
             Err(NoImage::NotCarried { name, carried })
         })
+    }
+
+    fn metrics(&self) -> &Metrics {
+        &self.sources.metrics
     }
 
     fn health(&self) -> Health {

@@ -5,6 +5,7 @@ mod cases;
 mod change;
 mod delete;
 mod failure;
+mod happening;
 mod lease;
 mod random;
 mod recycle;
