@@ -22,6 +22,7 @@ pub struct PoolCore {
 }
 
 /// What a pool's owner is asked or told.
+#[expect(clippy::large_enum_variant, reason = "commands pass through, one at a time")]
 pub enum PoolCommand {
     Create { object: Box<WorkstationPool>, by: Subject },
     Pool(Command),
