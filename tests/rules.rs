@@ -102,7 +102,7 @@ fn compare(what: &str, all: &BTreeSet<String>, owed: &[(&str, &str)]) {
         match (tested.contains(name), owed.contains(name)) {
             (false, false) => faults.push(format!("{what} {name} has no test")),
             (true, true) => {
-                faults.push(format!("{what} {name} has a test: take it off the list of the owed"))
+                faults.push(format!("{what} {name} has a test: take it off the list of the owed"));
             }
             (true, false) | (false, true) => {}
         }
