@@ -8,6 +8,7 @@ mod submit;
 
 use std::path::Path;
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use ringleader::object::{Metadata, Namespace, NamespaceSpec, Time, User, UserSpec};
 use ringleader::store::{
@@ -118,6 +119,15 @@ fn user_key(name: &str) -> Key {
         plural: "users",
         namespace: String::new(),
         name: name.into(),
+    }
+}
+
+/// Waits for a condition, or fails the test.
+fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
