@@ -27,6 +27,7 @@ mod open;
 mod queue;
 pub mod record;
 mod submission;
+mod suspect;
 mod witness;
 
 use std::fmt;

@@ -21,20 +21,24 @@ use super::{Handle, Store, StoreError, StoreOptions, envelope, key};
 use crate::view::{Resource, ViewWriter};
 
 /// As `Store::open`.
-pub(super) fn open(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result<Store, StoreError> {
+pub(super) fn open(dir: &Path, options: StoreOptions, view: ViewWriter) -> Result<Store, StoreError> {
+    open_there(dir, options, view).map_err(|error| error.of(dir))
+}
+
+fn open_there(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result<Store, StoreError> {
     make_directory(dir)?;
     let lock = DirectoryLock::take(dir)?;
     let ballast = Arc::new(Ballast::of(dir, &options));
-    ballast.tend().map_err(|source| StoreError::Directory {
-        doing: "keep room in",
-        path: dir.into(),
-        source,
-    })?;
+    let failed = |source| StoreError::Directory { doing: "keep room in", path: dir.into(), source };
+    ballast.tend().and_then(|()| ballast.prove_room()).map_err(failed)?;
     let disk = Disk::open(&dir.join("sled"), options.cache_bytes)?;
     sync_directory(dir)?;
-    let instance = identify(&disk, dir)?;
+    let failed = |source| StoreError::Disk { doing: "opening the store", source };
+    let witness = Witness::open(dir).map_err(failed)?;
+    let acknowledged = witness.version().map_err(failed)?;
+    let instance = identify(&disk, dir, acknowledged)?;
     let (index, resources) = read_all(&disk)?;
-    let witness = hear_witness(dir, index.head().version)?;
+    refuse_less_than(acknowledged, index.head().version)?;
     view.begin(index.head().version, resources);
     let queue = Arc::new(Queue::new(index));
     let committer =
@@ -68,9 +72,16 @@ pub(super) struct Stored {
     pub record: Record,
 }
 
+/// Makes what is missing of the path, so that a power cut does not take it away again.
 fn make_directory(dir: &Path) -> Result<(), StoreError> {
     let failed = |doing| move |source| StoreError::Directory { doing, path: dir.to_owned(), source };
+    let missing: Vec<&Path> = dir.ancestors().take_while(|place| !place.exists()).collect();
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("make the directory"))?;
+    for parent in missing.iter().filter_map(|place| place.parent()) {
+        // Of a relative path, the last parent is the empty one.
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        sync_directory(parent)?;
+    }
     set_permissions(dir, Permissions::from_mode(0o700)).map_err(failed("keep others out of"))
 }
 
@@ -80,18 +91,13 @@ fn sync_directory(dir: &Path) -> Result<(), StoreError> {
 }
 
 /// Refuses a store that ends before what was acknowledged.
-fn hear_witness(dir: &Path, found: u64) -> Result<Witness, StoreError> {
-    let failed = |source| StoreError::Disk { doing: "opening the store", source };
-    let witness = Witness::open(dir).map_err(failed)?;
-    let acknowledged = witness.version().map_err(failed)?;
-    if found < acknowledged {
-        return Err(StoreError::CutShort { found, acknowledged });
-    }
-    Ok(witness)
+const fn refuse_less_than(acknowledged: u64, found: u64) -> Result<(), StoreError> {
+    if found < acknowledged { Err(StoreError::CutShort { found, acknowledged }) } else { Ok(()) }
 }
 
-/// Checks whose store this is, and in which format; a new one gets both.
-fn identify(disk: &Disk, dir: &Path) -> Result<Ulid, StoreError> {
+/// Checks whose store this is, and in which format; a new one gets both. An empty one of which
+/// something was acknowledged is not new.
+fn identify(disk: &Disk, dir: &Path, acknowledged: u64) -> Result<Ulid, StoreError> {
     let foreign = |why: &str| StoreError::Foreign { dir: dir.to_owned(), why: why.to_owned() };
     let unreadable = |what: &str| {
         let what = what.to_owned();
@@ -99,6 +105,7 @@ fn identify(disk: &Disk, dir: &Path) -> Result<Ulid, StoreError> {
     };
     let Some(format) = disk.get(meta::FORMAT_KEY)? else {
         if disk.is_empty() {
+            refuse_less_than(acknowledged, 0)?;
             return found(disk);
         }
         return Err(foreign("it has no format number"));
