@@ -155,13 +155,13 @@ fn a_directory_that_cannot_be_written_is_named() {
 }
 
 /// A tmpfs that goes with the test.
-struct SmallDisk {
-    path: PathBuf,
+pub struct SmallDisk {
+    pub path: PathBuf,
     _parent: tempfile::TempDir,
 }
 
 impl SmallDisk {
-    fn of_mib(mib: u64) -> Self {
+    pub fn of_mib(mib: u64) -> Self {
         let parent = tempfile::tempdir().expect("a temporary directory");
         let path = parent.path().to_owned();
         let size = std::ffi::CString::new(format!("size={mib}m")).expect("no zero byte");
