@@ -11,5 +11,9 @@ mod crash;
 mod leak;
 mod lease;
 mod many;
+mod power;
 mod service;
+mod space;
+#[path = "../trace/mod.rs"]
+mod trace;
 mod wrong;

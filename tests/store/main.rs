@@ -3,9 +3,12 @@
 mod crash;
 mod damage;
 mod owners;
+mod power;
 mod space;
 mod startup;
 mod submit;
+#[path = "../trace/mod.rs"]
+mod trace;
 
 use std::path::Path;
 use std::sync::mpsc;

@@ -15,6 +15,7 @@ mod script;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 
 use found::Found;
@@ -30,6 +31,9 @@ const DIRECTORY: &str = "RL_TEST_STORE_DIRECTORY";
 const PADDING: &str = "RL_TEST_STORE_PADDING";
 const ROLE: &str = "RL_TEST_STORE_ROLE";
 const TEST: &str = "crash::every_acknowledged_write_survives_kill_9_and_nothing_else_was_ever_seen";
+
+/// How long a child may take to come to the moment of its kill.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a child does with the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,16 +187,20 @@ impl<'a> Siege<'a> {
         let output = BufReader::new(child.stdout.take().expect("piped"));
         let (reached, moment) = mpsc::channel();
         let listener = thread::spawn(move || listen(output, kill, &reached));
-        let delay = match kill {
-            Kill::Started(delay) => Some(delay),
-            // Without the moment the child has ended by itself, which its status tells.
-            Kill::Opening(delay) => moment.recv().ok().map(|()| delay),
-            Kill::Acknowledged(_) => moment.recv().ok().map(|()| Duration::ZERO),
+        let (waits, delay) = match kill {
+            Kill::Started(delay) => (false, delay),
+            Kill::Opening(delay) => (true, delay),
+            Kill::Acknowledged(_) => (true, Duration::ZERO),
         };
-        thread::sleep(delay.unwrap_or_default());
+        // Without the moment the child has ended by itself, which its status tells, or hangs.
+        let hangs = waits && moment.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout);
+        thread::sleep(delay);
         child.kill().expect("it is not reaped yet");
         let status = child.wait().expect("it ended");
         let lines = listener.join().expect("lines are read");
+        if hangs {
+            return Err(format!("the child hung before {kill:?}; it ended with {:?}", lines.last()));
+        }
         if status.code().is_some() {
             return Err(format!("the child ended by itself: {status}: {:?}", lines.last()));
         }
