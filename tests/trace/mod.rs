@@ -80,12 +80,12 @@ impl Trace {
             .filter(is_write)
             .find(|call| !call.failed && names_file(&call.text, file) && call.text.contains(text));
         let written = written.ok_or_else(|| format!("{text} was never written to {file}"))?;
-        let said = self.began(said).ok_or_else(|| format!("{said} was never said"))?;
+        let told = self.began(said).ok_or_else(|| format!("{said} was never said"))?;
         let synced = self.0.iter().find(|call| {
             let is_sync = syncs.iter().any(|sync| call.text.starts_with(&format!("{sync}(")));
             // A whole file system is synced through whichever of its files.
             let covers = call.text.starts_with("syncfs(") || call.text.contains(file);
-            is_sync && covers && !call.failed && call.began > written.returned && call.returned < said
+            is_sync && covers && !call.failed && call.began > written.returned && call.returned < told
         });
         synced.map(drop).ok_or_else(|| format!("{text} was not synced between its write and {said:?}"))
     }
@@ -95,13 +95,13 @@ impl Trace {
     /// # Errors
     /// When it was not.
     pub fn path_synced_before_said(&self, path: &Path, said: &str) -> Result<(), String> {
-        let said = self.began(said).ok_or_else(|| format!("{said} was never said"))?;
+        let told = self.began(said).ok_or_else(|| format!("{said} was never said"))?;
         let named = format!("<{}>", path.display());
         let synced = self.0.iter().any(|call| {
             call.text.starts_with("fsync(")
                 && call.text.contains(&named)
                 && !call.failed
-                && call.returned < said
+                && call.returned < told
         });
         synced.then_some(()).ok_or_else(|| format!("{} was not synced before {said}", path.display()))
     }
