@@ -35,15 +35,15 @@ pub enum StoreError {
     )]
     Unreadable { what: String, why: String },
     #[error(
-        "the store is damaged: {found} records were found where {expected} were written, or some are of another \
-         version. Restore a backup"
+        "the store in {dir} is damaged: {found} records were found where {expected} were written, or some are of \
+         another version. Restore a backup", dir = .dir.display()
     )]
-    Incomplete { found: u64, expected: u64 },
+    Incomplete { dir: PathBuf, found: u64, expected: u64 },
     #[error(
-        "the store is damaged: its log ends at version {found} where {acknowledged} was acknowledged. Restore a \
-         backup"
+        "the store in {dir} is damaged: its log ends at version {found} where {acknowledged} was acknowledged. \
+         Restore a backup", dir = .dir.display()
     )]
-    CutShort { found: u64, acknowledged: u64 },
+    CutShort { dir: PathBuf, found: u64, acknowledged: u64 },
 }
 
 impl StoreError {

@@ -37,8 +37,8 @@ fn open_there(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result
     let witness = Witness::open(dir).map_err(failed)?;
     let acknowledged = witness.version().map_err(failed)?;
     let instance = identify(&disk, dir, acknowledged)?;
-    let (index, resources) = read_all(&disk)?;
-    refuse_less_than(acknowledged, index.head().version)?;
+    let (index, resources) = read_all(&disk, dir)?;
+    refuse_less_than(acknowledged, index.head().version, dir)?;
     view.begin(index.head().version, resources);
     let queue = Arc::new(Queue::new(index));
     let committer =
@@ -91,8 +91,11 @@ fn sync_directory(dir: &Path) -> Result<(), StoreError> {
 }
 
 /// Refuses a store that ends before what was acknowledged.
-const fn refuse_less_than(acknowledged: u64, found: u64) -> Result<(), StoreError> {
-    if found < acknowledged { Err(StoreError::CutShort { found, acknowledged }) } else { Ok(()) }
+fn refuse_less_than(acknowledged: u64, found: u64, dir: &Path) -> Result<(), StoreError> {
+    if found < acknowledged {
+        return Err(StoreError::CutShort { dir: dir.to_owned(), found, acknowledged });
+    }
+    Ok(())
 }
 
 /// Checks whose store this is, and in which format; a new one gets both. An empty one of which
@@ -105,7 +108,7 @@ fn identify(disk: &Disk, dir: &Path, acknowledged: u64) -> Result<Ulid, StoreErr
     };
     let Some(format) = disk.get(meta::FORMAT_KEY)? else {
         if disk.is_empty() {
-            refuse_less_than(acknowledged, 0)?;
+            refuse_less_than(acknowledged, 0, dir)?;
             return found(disk);
         }
         return Err(foreign("it has no format number"));
@@ -131,7 +134,7 @@ fn found(disk: &Disk) -> Result<Ulid, StoreError> {
 }
 
 /// Reads every record. One that cannot be read, or that is missing, stops the start.
-fn read_all(disk: &Disk) -> Result<(Index, Vec<Resource>), StoreError> {
+fn read_all(disk: &Disk, dir: &Path) -> Result<(Index, Vec<Resource>), StoreError> {
     let what = "the store's head";
     let head = disk.get(meta::HEAD_KEY)?.ok_or_else(|| "it is missing".to_owned());
     let head = match head {
@@ -153,7 +156,8 @@ fn read_all(disk: &Disk) -> Result<(Index, Vec<Resource>), StoreError> {
         resources.extend(resource);
     }
     if index.head() != head {
-        return Err(StoreError::Incomplete { found: index.head().records, expected: head.records });
+        let (dir, found, expected) = (dir.to_owned(), index.head().records, head.records);
+        return Err(StoreError::Incomplete { dir, found, expected });
     }
     Ok((index, resources))
 }

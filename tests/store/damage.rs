@@ -14,7 +14,7 @@ const PLACES: usize = 40;
 fn a_flipped_bit_anywhere_is_named_or_harms_nothing() {
     let store = Sample::make();
     for (file, bytes) in store.files.iter().filter(|(_, bytes)| !bytes.is_empty()) {
-        for place in store.places(bytes) {
+        for place in places(bytes) {
             let mut flipped = bytes.clone();
             flipped[place] ^= 1 << (place % 8);
             store.replace(file, &flipped);
@@ -27,7 +27,7 @@ fn a_flipped_bit_anywhere_is_named_or_harms_nothing() {
 fn a_file_cut_anywhere_is_named_or_harms_nothing() {
     let store = Sample::make();
     for (file, bytes) in &store.files {
-        for place in store.places(bytes) {
+        for place in places(bytes) {
             store.replace(file, &bytes[..place]);
             store.must_be_whole_or_named(&format!("{} cut at {place}", file.display()));
         }
@@ -93,10 +93,15 @@ fn a_log_that_sled_cuts_short_is_noticed_by_the_witness() {
     for _ in 0..3 {
         let error = refusal(&dir);
         assert!(
-            matches!(error, StoreError::CutShort { acknowledged, found } if acknowledged == newest && found < newest),
+            matches!(error, StoreError::CutShort { acknowledged, found, .. } if acknowledged == newest && found < newest),
             "{error:?}"
         );
-        assert!(error.to_string().starts_with("the store is damaged: its log ends at version"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with(&format!("the store in {} is damaged: its log ends at", dir.display())),
+            "{error}"
+        );
     }
 }
 
@@ -161,13 +166,6 @@ impl Sample {
         snapshots(&self.dir).pop().expect("sled makes snapshots")
     }
 
-    /// Places over the used part of a file, its first and last bytes among them.
-    fn places(&self, bytes: &[u8]) -> impl Iterator<Item = usize> + use<> {
-        let used = bytes.iter().rposition(|byte| *byte != 0).unwrap_or(0);
-        let places = if used < PLACES { used } else { PLACES };
-        (0..=places).map(move |place| used * place / places.max(1))
-    }
-
     fn replace(&self, file: &Path, bytes: &[u8]) {
         fs::write(self.dir.join(file), bytes).expect("written");
     }
@@ -181,10 +179,14 @@ impl Sample {
         for attempt in 1..=3 {
             match try_open(&self.dir) {
                 Ok(opened) => {
-                    assert!(contents(&opened) == self.contents, "{damage}, start {attempt}: not whole")
+                    assert!(contents(&opened) == self.contents, "{damage}, start {attempt}: not whole");
                 }
                 Err(StoreError::Damaged { file, why, cure }) => {
-                    assert!(file.starts_with(&self.dir) && !why.is_empty() && !cure.is_empty(), "{file:?}");
+                    assert!(
+                        file.starts_with(&self.dir) && !why.is_empty() && !cure.is_empty(),
+                        "{}",
+                        file.display()
+                    );
                 }
                 Err(StoreError::CutShort { acknowledged, .. }) => assert_eq!(acknowledged, self.contents.0),
                 Err(StoreError::Incomplete { .. } | StoreError::Unreadable { .. }) => {}
@@ -203,6 +205,13 @@ impl Sample {
         }
         fs::create_dir_all(self.dir.join("sled/blobs")).expect("made");
     }
+}
+
+/// Places over the used part of a file, its first and last bytes among them.
+fn places(bytes: &[u8]) -> impl Iterator<Item = usize> + use<> {
+    let used = bytes.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+    let places = used.min(PLACES);
+    (0..=places).map(move |place| used * place / places.max(1))
 }
 
 fn contents(opened: &Opened) -> Contents {

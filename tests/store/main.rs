@@ -132,7 +132,7 @@ fn user_key(name: &str) -> Key {
 
 /// Waits for a condition, or fails the test.
 fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !condition() {
         assert!(Instant::now() < deadline, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(1));

@@ -193,9 +193,9 @@ fn a_record_that_sled_lost_or_brought_back_stops_the_start() {
     opened.load(OwnerId::Catalog).0.write(vec![put(1, "ada", "Lady Lovelace")]);
     drop(opened);
     tamper(&dir, |tree| drop(tree.insert(key.as_slice(), older.expect("read above")).expect("written")));
-    assert!(matches!(refusal(&dir), StoreError::Incomplete { found: 1, expected: 1 }));
+    assert!(matches!(refusal(&dir), StoreError::Incomplete { found: 1, expected: 1, .. }));
     tamper(&dir, |tree| drop(tree.remove(&key).expect("removed")));
-    assert!(matches!(refusal(&dir), StoreError::Incomplete { found: 0, expected: 1 }));
+    assert!(matches!(refusal(&dir), StoreError::Incomplete { found: 0, expected: 1, .. }));
 }
 
 fn assert_names_ada(error: &StoreError, why: &str) {

@@ -33,8 +33,10 @@ pub fn run_until_killed(dir: &Path, role: Role, padding: Padding) -> ! {
     let found = Found::of(&opened.view).unwrap_or_else(|torn| panic!("the store opens torn: {torn}"));
     let steps: Vec<String> = found.steps.iter().map(u64::to_string).collect();
     say(&format!("opened {} {}\n", found.version, steps.join(" ")));
-    while role == Role::Open {
-        thread::park();
+    if role == Role::Open {
+        loop {
+            thread::park();
+        }
     }
     let watch = || {
         let watch = opened.view.watch(CORE_GROUP, "users", None, Some(found.version));

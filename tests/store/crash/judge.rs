@@ -161,7 +161,7 @@ impl History {
     fn check_looks(&self, heard: &Heard) -> Result<(), String> {
         let mut before = self.start.version;
         for (version, users, sum) in &heard.looked {
-            if *version < before || (version - self.start.version) % WRITES_PER_STEP != 0 {
+            if *version < before || !(version - self.start.version).is_multiple_of(WRITES_PER_STEP) {
                 return Err(format!("a list showed {version} after {before}"));
             }
             before = *version;
@@ -183,7 +183,7 @@ impl History {
         let (writer, step) = self.steps[usize::try_from(nth / WRITES_PER_STEP).expect("few")];
         let [left, right] = script::names(writer, step);
         let text = script::text_after(step, script::pair_of(step));
-        let name = if nth % WRITES_PER_STEP == 0 { left } else { right };
+        let name = if nth.is_multiple_of(WRITES_PER_STEP) { left } else { right };
         (name, text.map_or_else(|| "-".to_owned(), |step| step.to_string()))
     }
 
