@@ -50,7 +50,7 @@ impl Committer {
 
     fn run(mut self) {
         while let Some(batch) = self.queue.next_batch() {
-            if let Err(error) = self.carry_out(batch) {
+            if let Err(error) = self.carry_out(batch).map_err(|error| error.of(self.ballast.dir())) {
                 tracing::error!(%error, "the store failed; nothing more is written or acknowledged");
                 return self.give_up(&error);
             }

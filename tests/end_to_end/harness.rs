@@ -62,7 +62,17 @@ impl Daemon {
     /// The same with these variables in its environment.
     pub fn run_with(&mut self, variables: &[(&str, &str)]) {
         let log = File::options().create(true).append(true).open(self.log_path()).expect("a log");
-        let child = Command::new(rl())
+        let mut command = self.daemon_command(Command::new(rl()));
+        let child =
+            command.envs(variables.iter().copied()).stderr(log).spawn().expect("rl daemon run starts");
+        self.process = Some(child);
+        self.until("the daemon answers", || self.rl(&["status"]).status.success());
+    }
+
+    /// `program daemon run` on this directory, not started yet: `rl`, or something that runs it.
+    pub fn daemon_command(&self, program: Command) -> Command {
+        let mut command = program;
+        command
             .args(["daemon", "run", "--config"])
             .arg(self.dir.path().join("daemon.toml"))
             .arg("--data-dir")
@@ -70,14 +80,20 @@ impl Daemon {
             .arg("--socket")
             .arg(self.socket())
             .env("HOME", self.home())
-            .envs(variables.iter().copied())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .expect("rl daemon run starts");
-        self.process = Some(child);
-        self.until("the daemon answers", || self.rl(&["status"]).status.success());
+            .stdout(Stdio::null());
+        command
+    }
+
+    /// Waits until the process has ended, and its exit code.
+    pub fn ends_by_itself(&mut self) -> i32 {
+        let mut process = self.process.take().expect("it runs");
+        let mut status = None;
+        self.until("the daemon ends", || {
+            status = process.try_wait().expect("it can be asked");
+            status.is_some()
+        });
+        status.and_then(|status| status.code()).expect("it was not killed")
     }
 
     /// SIGKILL, in the middle of whatever it does.

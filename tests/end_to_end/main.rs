@@ -12,5 +12,9 @@ mod leak;
 mod lease;
 mod many;
 mod metrics;
+mod power;
 mod service;
+mod space;
+#[path = "../trace/mod.rs"]
+mod trace;
 mod wrong;
