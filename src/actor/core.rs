@@ -8,7 +8,9 @@ use ulid::Ulid;
 use super::doors::{Refusal, Write};
 use super::turns::Turns;
 use crate::machine::{Fact, Want};
+use crate::metrics::Metrics;
 use crate::object::{Tick, Time};
+use crate::pool::Happening;
 use crate::store::{self, OwnerId};
 use crate::view::{Key, View};
 
@@ -89,6 +91,8 @@ pub struct Decided<C> {
     pub writes_status: bool,
     /// Other owners read what it changes: they look again once it is visible.
     pub tells_owners: bool,
+    /// What is counted once it is durable.
+    pub happenings: Vec<Happening>,
 }
 
 impl<C> Default for Decided<C> {
@@ -100,6 +104,7 @@ impl<C> Default for Decided<C> {
             preview: None,
             writes_status: false,
             tells_owners: false,
+            happenings: Vec::new(),
         }
     }
 }
@@ -121,4 +126,5 @@ pub struct Sources {
     pub space: Arc<dyn Fn() -> store::Space + Send + Sync>,
     /// Who may build now (rule F4).
     pub turns: Turns,
+    pub metrics: Metrics,
 }

@@ -119,7 +119,7 @@ impl MemberActor {
         }
         let tick = clock::tick();
         if let Some(deadline_ms) = self.drive.next_deadline_ms(&tick) {
-            let wait = Duration::from_millis(deadline_ms.saturating_sub(tick.monotonic_ms));
+            let wait = Duration::from_millis(deadline_ms.saturating_sub(tick.steady_ms()));
             self.timer = Some(ctx.run_later(wait, |member, ctx| member.take(Event::Timer, ctx)));
         }
     }

@@ -245,6 +245,10 @@ impl<C: Core> Owner<C> {
             let addr = ctx.address();
             effects.push(Box::new(move |_| addr.do_send(StatusWritten)));
         }
+        if !decided.happenings.is_empty() {
+            let (meter, happenings) = (self.sources.metrics.pools.clone(), decided.happenings);
+            effects.push(Box::new(move |_| meter.count(&happenings)));
+        }
         let (preconditions, reply) = match asked {
             Some(asked) => {
                 let reply = asked.reply.clone();
@@ -330,7 +334,7 @@ impl<C: Core> Owner<C> {
         }
         let tick = clock::tick();
         if let Some(deadline) = self.core.next_deadline(&tick) {
-            let millis = deadline.millis_since(tick.wall).max(0);
+            let millis = deadline.millis_since(tick.steady).max(0);
             let wait = Duration::from_millis(u64::try_from(millis).unwrap_or(0)).min(TIMER_MAX);
             self.timer = Some(ctx.run_later(wait, |owner, ctx| {
                 let tick = clock::tick();

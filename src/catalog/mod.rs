@@ -182,7 +182,11 @@ mod tests {
     use super::*;
     use crate::object::{DeviceSpec, Time};
 
-    const TICK: Tick = Tick { wall: Time::from_millis(1_700_000_000_000), monotonic_ms: 0, entropy: 7 };
+    const TICK: Tick = Tick {
+        wall: Time::from_millis(1_700_000_000_000),
+        steady: Time::from_millis(1_700_000_000_000),
+        entropy: 7,
+    };
 
     fn settled() -> Catalog {
         let mut catalog = Catalog::default();

@@ -17,6 +17,7 @@ use crate::actor::directory::Directory;
 use crate::actor::house::House;
 use crate::actor::turns::{self, Turns};
 use crate::actor::watchdog::Stuck;
+use crate::metrics::Metrics;
 use crate::object;
 use crate::provider::sandbox::{Sandbox, SandboxOptions, launcher};
 use crate::provider::{Availability, Provider, Providers};
@@ -38,7 +39,9 @@ pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
     let _inside = runtime.enter();
 
     let (view, writer) = view::new(settings.store.watch_events_max);
-    let store = Store::open(settings.data_dir.clone(), store_options(&settings), writer)?;
+    let metrics = Metrics::new(view.clone());
+    let options = StoreOptions { meter: metrics.commits.clone(), ..store_options(&settings) };
+    let store = Store::open(settings.data_dir.clone(), options, writer)?;
     tracing::info!(data_dir = %settings.data_dir.display(), instance = %store.instance(), "the store is open");
     let sandbox = Arc::new(Sandbox::new(sandbox_options(&settings, &store), launcher)?);
     let providers: Providers = Arc::from(vec![Arc::clone(&sandbox) as Arc<dyn Provider>]);
@@ -52,6 +55,7 @@ pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
         providers: Arc::clone(&providers),
         space: Arc::new(move || space.space()),
         turns: Turns::new(places(&settings), turns::in_flight(&view)),
+        metrics,
     };
 
     let watched = Arc::clone(&providers);

@@ -252,7 +252,7 @@ fn create(mut object: Workstation, by: Subject, tick: &Tick, inputs: &Inputs) ->
         spec: object.spec,
         owner: by,
         machine,
-        build_by: tick.wall.plus_millis(BUILD_MS),
+        build_by: tick.steady.plus_millis(BUILD_MS),
         built: false,
         revision: 0,
         asked: Asked::default(),

@@ -60,6 +60,7 @@ impl Station {
             power: self.asked.power,
             keys: self.asked.keys.clone(),
             setup: self.asked.setup.clone(),
+            recycle: None,
             build_by: build_by(self),
             gone: self.asked.gone,
         }

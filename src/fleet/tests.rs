@@ -2,7 +2,11 @@ use super::*;
 use crate::machine::{AgentInfo, Running};
 use crate::object::{Metadata, WorkstationSpec, WorkstationStatus};
 
-const TICK: Tick = Tick { wall: Time::from_millis(1_700_000_000_000), monotonic_ms: 0, entropy: 7 };
+const TICK: Tick = Tick {
+    wall: Time::from_millis(1_700_000_000_000),
+    steady: Time::from_millis(1_700_000_000_000),
+    entropy: 7,
+};
 
 fn uid() -> Ulid {
     Ulid::from_bytes([3; 16])
@@ -44,7 +48,7 @@ fn created() -> (Fleet, Vec<Want>) {
 }
 
 fn fact(revision: u64, machine: Machine) -> Command {
-    Command::Fact(Fact { member_uid: uid(), observed_revision: revision, machine })
+    Command::Fact(Fact { member_uid: uid(), observed_revision: revision, machine, recycle: None })
 }
 
 fn up() -> Machine {

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ulid::Ulid;
 
-use crate::object::{Identity, Image, Time};
+use crate::object::{Identity, Image, Reset, Time};
+
+/// The capability of an agent that carries out [`RecycleOrder`]s.
+pub const RECYCLE_CAPABILITY: &str = "recycle";
 
 /// Everything an owner wishes of one member. Always the whole wish; only the newest counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +25,9 @@ pub struct Want {
     pub keys: Vec<String>,
     /// What a configuration pass must land.
     pub setup: Setup,
-    /// A new machine that is not Configured by then has failed (rule F1).
+    /// The recycle to carry out. What is not asked for any more is stopped.
+    pub recycle: Option<RecycleOrder>,
+    /// A new machine that is not Configured by then has failed (rule F1). On the steady clock.
     pub build_by: Option<Time>,
     /// The machine and its disk must go. Absorbing: nothing is wanted after it.
     pub gone: bool,
@@ -42,6 +47,20 @@ pub struct MachineSpec {
     pub image: Option<Image>,
     /// False installs no_new_privs: nobody inside ever becomes root.
     pub sudo: bool,
+}
+
+/// One cleaning of a machine for its next holder: its keys first, then the scripts, then an
+/// ordinary configuration (rule R1). The one act that is never repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecycleOrder {
+    /// Carried out at most once, however often it is wanted.
+    pub id: Ulid,
+    /// Not finished by then: failed (rule R3). On the steady clock.
+    pub by: Time,
+    /// Stop and start the machine after the scripts.
+    pub reboot: bool,
+    /// Whether the machine's disk is thrown away first.
+    pub reset: Reset,
 }
 
 /// Whether the machine should run.
@@ -66,6 +85,26 @@ pub struct Fact {
     /// Configured only if this reaches the revision that asked.
     pub observed_revision: u64,
     pub machine: Machine,
+    /// The last recycle the machine knows of.
+    pub recycle: Option<RecycleReport>,
+}
+
+/// How far a recycle is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecycleReport {
+    /// Of the order.
+    pub id: Ulid,
+    pub stage: RecycleStage,
+}
+
+/// The stages of a recycle. The last two are final.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecycleStage {
+    UnderWay,
+    Succeeded,
+    /// A script failed, or the machine did not come to be configured again. The message names the
+    /// script and carries the tail of its output.
+    Failed(Failure),
 }
 
 /// A machine's state as observed.

@@ -102,13 +102,26 @@ impl JsonSchema for Time {
 pub struct Tick {
     /// The wall clock: what users read and write.
     pub wall: Time,
-    /// Milliseconds of a clock that never steps back: what waits are measured with.
-    pub monotonic_ms: u64,
+    /// The wall clock as it would be had nobody set it: it goes on evenly and never steps. Waits
+    /// are measured with it, and begun, ended and stored in it (rule L21).
+    pub steady: Time,
     /// Fresh for every tick. The n-th id made under one tick is derived from it.
     pub entropy: u128,
 }
 
 impl Tick {
+    /// The steady clock in milliseconds, for what counts up from any moment.
+    #[must_use]
+    pub fn steady_ms(&self) -> u64 {
+        u64::try_from(self.steady.millis()).unwrap_or(0)
+    }
+
+    /// When the steady clock shows what the wall clock, left alone, shows at `wall`.
+    #[must_use]
+    pub const fn steady_at(&self, wall: Time) -> Time {
+        self.steady.plus_millis(wall.millis_since(self.wall))
+    }
+
     /// The `nth` id made under this tick. Ids sort by the time they were made.
     #[must_use]
     pub fn ulid(&self, nth: u32) -> Ulid {
@@ -183,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_ids_of_one_tick_differ_and_carry_its_time() {
-        let tick = Tick { wall: Time::from_millis(1_790_000_000_123), monotonic_ms: 0, entropy: 5 };
+        let tick = Tick { wall: Time::from_millis(1_790_000_000_123), steady: Time::default(), entropy: 5 };
         assert_ne!(tick.ulid(0), tick.ulid(1));
         assert_eq!(tick.ulid(1), tick.ulid(1));
         assert_eq!(tick.ulid(1).timestamp_ms(), 1_790_000_000_123);

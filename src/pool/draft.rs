@@ -40,8 +40,14 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// The date: what people read, and what leases expire by.
     pub const fn now(&self) -> Time {
         self.tick.wall
+    }
+
+    /// The moment on the clock that nobody sets: what waits are measured with (rule L21).
+    pub const fn steady(&self) -> Time {
+        self.tick.steady
     }
 
     pub fn row(&self) -> &PoolRow {
@@ -197,7 +203,8 @@ impl<'a> Draft<'a> {
         let stored = self.pool.members.get(&uid);
         let turned = stored.is_some_and(|stored| {
             stored.metadata.generation == member.metadata.generation
-                && stored.shown_power() != member.shown_power()
+                && (stored.shown_power(), stored.recycle_nonce)
+                    != (member.shown_power(), member.recycle_nonce)
         });
         if let Some(member) = self.member_mut(uid) {
             member.wanted = wanted;
@@ -222,9 +229,10 @@ impl<'a> Draft<'a> {
         let Some(lease) = self.lease(uid) else { return };
         let member = lease.member.as_ref().and_then(|bond| self.member(bond.uid)).cloned();
         let hash = self.row().template_hash.clone();
+        let tick = self.tick;
         let Some(lease) = self.lease_mut(uid) else { return };
         if let Some(member) = &member {
-            settle_readiness(lease, member, &hash, now);
+            settle_readiness(lease, member, &hash, tick);
         }
         let awaits_keys =
             member.is_some_and(|member| member.state == MemberState::Leased && !member.keys_confirmed());
@@ -292,7 +300,7 @@ impl<'a> Draft<'a> {
 
 /// Ready exactly when the member is up and configured and its agent has confirmed the keys; once
 /// Ready it stays so until the lease ends or the machine goes down.
-fn settle_readiness(lease: &mut Lease, member: &Member, hash: &str, now: Time) {
+fn settle_readiness(lease: &mut Lease, member: &Member, hash: &str, tick: &Tick) {
     let up = member.state == MemberState::Leased
         && member.down_since.is_none()
         && member.observed.sighting == Sighting::Running
@@ -302,7 +310,8 @@ fn settle_readiness(lease: &mut Lease, member: &Member, hash: &str, now: Time) {
             let usable = up && member.keys_confirmed() && lease.asked() == LeaseState::Needed;
             if usable && let Some(ssh) = member.ssh() {
                 lease.phase = LeasePhase::Ready;
-                lease.ready_at.get_or_insert(now);
+                lease.ready_at.get_or_insert(tick.wall);
+                lease.waited_millis.get_or_insert(tick.steady.millis_since(lease.asked_at));
                 lease.ssh = Some(ssh);
             }
             lease.message = bound_message(lease, member, hash);
@@ -312,7 +321,10 @@ fn settle_readiness(lease: &mut Lease, member: &Member, hash: &str, now: Time) {
             lease.ssh = None;
             lease.message = bound_message(lease, member, hash);
         }
-        LeasePhase::Ready => lease.ssh = member.ssh().or_else(|| lease.ssh.take()),
+        LeasePhase::Ready => {
+            lease.ssh = member.ssh().or_else(|| lease.ssh.take());
+            lease.message = bound_message(lease, member, hash);
+        }
         LeasePhase::Pending | LeasePhase::Recycling | LeasePhase::Releasing | LeasePhase::Failed => {}
     }
 }
@@ -321,11 +333,14 @@ fn settle_readiness(lease: &mut Lease, member: &Member, hash: &str, now: Time) {
 fn bound_message(lease: &Lease, member: &Member, hash: &str) -> String {
     let name = &member.metadata.name;
     let mut said = match (lease.phase, member.state, member.down_since) {
-        (LeasePhase::Ready, _, _) => String::new(),
+        (LeasePhase::Ready, _, _) if member.keys_confirmed() => String::new(),
         (_, MemberState::Building, _) => format!("{name} is being built"),
         (_, MemberState::Starting, _) => format!("{name} is being started"),
         (_, _, Some(since)) => format!("{name} stopped by itself at {since} and is being started again"),
-        (_, _, None) => format!("{name} is taking the lease's keys"),
+        (_, _, None) if member.observed.remarks.is_empty() => format!("{name} is taking the lease's keys"),
+        (_, _, None) => {
+            format!("{name} is taking the lease's keys: {}", member.observed.remarks.join("; "))
+        }
     };
     if member.template_hash != hash {
         let stale = format!("{name} was built from an older template");

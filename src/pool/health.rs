@@ -22,10 +22,9 @@ impl Health {
         self.consecutive_failures < FAILURES_MAX
     }
 
-    /// One more failure, of a build begun at `begun`. A build begun before the present wait neither
+    /// One more failure now, of a build begun at `begun`, both on the steady clock. A build begun before the present wait neither
     /// doubles it nor ends it.
-    fn fail(&mut self, begun: Time, failure: LastFailure) {
-        let now = failure.at;
+    fn fail(&mut self, begun: Time, now: Time, failure: LastFailure) {
         self.consecutive_failures = self.consecutive_failures.saturating_add(1);
         self.last_failure = Some(failure);
         let wait_millis = match self.back_off {
@@ -42,7 +41,7 @@ impl Health {
 
 /// A new member failed or took too long: it goes, its lease waits for another, and a person is told.
 pub fn fail_build(draft: &mut Draft<'_>, uid: Ulid, failure: &Failure) {
-    let now = draft.now();
+    let (now, steady) = (draft.now(), draft.steady());
     let Some(member) = draft.member(uid) else { return };
     let (name, begun) = (member.metadata.name.clone(), member.since);
     let of_this_template = member.template_hash == draft.row().template_hash;
@@ -53,7 +52,7 @@ pub fn fail_build(draft: &mut Draft<'_>, uid: Ulid, failure: &Failure) {
             message: failure.message.clone(),
             at: now,
         };
-        draft.row_mut().health.fail(begun, last);
+        draft.row_mut().health.fail(begun, steady, last);
         let cause = format!("{}: {}", failure.reason, failure.message);
         draft.warn("TemplateFailed", &cause, format!("{name} failed: {cause}"));
     }

@@ -35,11 +35,19 @@ pub struct ProviderState {
     /// Why it cannot make machines now; none when it can.
     pub unavailable: Option<String>,
     pub stopping: Stopping,
+    pub resetting: Resetting,
 }
 
 /// Whether a provider can stop a machine and keep its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopping {
+    Possible,
+    Impossible,
+}
+
+/// Whether a provider can throw away what was written to a machine's disk (rule R9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resetting {
     Possible,
     Impossible,
 }

@@ -109,6 +109,8 @@ pub fn a_state_carries_its_own_deadlines_alone(pool: &Pool) -> Result<(), String
         ensure(on_the_way || member.unplaceable.is_none(), || said(member, "is unplaceable"))?;
         ensure(deleting || member.revoke_by.is_none(), || said(member, "has revoke_by"))?;
         ensure(runs || member.down_since.is_none(), || said(member, "has down_since"))?;
+        let recycles = state == MemberState::Recycling;
+        ensure(recycles == member.recycling.is_some(), || said(member, "has a recycle against its state"))?;
         ensure(deleting == member.metadata.deletion_timestamp.is_some(), || {
             said(member, "has a deletion time")
         })
@@ -124,8 +126,10 @@ pub fn a_going_member_serves_nobody_new(pool: &Pool) -> Result<(), String> {
             MemberState::IdleRunning | MemberState::IdleStopped | MemberState::Stopping => {
                 ensure(lease.is_none(), || said(member, "is idle and bound"))
             }
-            MemberState::Leased | MemberState::Recycling => {
-                ensure(lease.is_some(), || said(member, "is leased to nobody"))
+            MemberState::Leased => ensure(lease.is_some(), || said(member, "is leased to nobody")),
+            MemberState::Recycling => {
+                let recycling = lease.is_some_and(|lease| lease.phase == LeasePhase::Recycling);
+                ensure(recycling, || said(member, "is recycled for no lease"))
             }
             MemberState::Deleting => {
                 let released = lease.is_none_or(|lease| {

@@ -20,10 +20,14 @@
 //!  Pending ───────► Starting ───────────────────► Ready ──┐
 //!   │  ▲               │  ▲    machine went down    │     │ time is up, member lost
 //!   │  └───────────────┘  └─────────────────────────┘     ▼
-//!   │   member lost          │ Done, Recycle, delete     Failed ──► gone, once its holder has
+//!   │   member lost          │ Done, delete              Failed ──► gone, once its holder has
 //!   │                        ▼                            ▲         seen it or retention passed
-//!   ├─ cancelled: gone    Releasing ──► gone with the     │
-//!   └─ time is up ────────────────────  member's delete ──┘
+//!   │                     Releasing ──► gone with the     │
+//!   │                        ▲          member's delete   │
+//!   │               Recycle  │ Done                       │ failed, timed out, member lost
+//!   │      Ready ──────► Recycling ───────────────────────┤
+//!   ├─ cancelled: gone       └────────► gone, recycled    │
+//!   └─ time is up ────────────────────────────────────────┘
 //! ```
 //!
 //! # A member
@@ -36,8 +40,10 @@
 //!     │                       Stopping            │ │
 //!     │                          ▼       floor    │ │
 //!     │                     IdleStopped ─────► Starting ──► IdleRunning
-//!     │ failed, dropped          │ timer          │ lost
-//!     ▼                          ▼                ▼
+//!     │                          │                │ Recycle
+//!     │                          │                ├────────► Recycling ──► IdleRunning
+//!     │ failed, dropped          │ timer          │ lost         │ failed
+//!     ▼                          ▼                ▼              ▼
 //!  Deleting: first without the lease's keys, then ordered gone, then absent: the row goes
 //! ```
 //!
@@ -58,11 +64,13 @@ mod digest;
 mod draft;
 mod given_up;
 mod handle;
+mod happening;
 mod health;
 mod index;
 mod inputs;
 pub mod invariant;
 mod pass;
+mod recycle;
 mod rows;
 mod status;
 mod template;
@@ -76,7 +84,8 @@ pub use change::Change;
 pub use command::{Command, Standing};
 pub use decision::{Act, Decision};
 pub use denied::{Answer, Denied};
-pub use inputs::{Inputs, OwnerKeys, ProviderState, Room, StatusWrite, Stopping};
+pub use happening::{BuildFailure, Ending, Happening, Removal, happenings};
+pub use inputs::{Inputs, OwnerKeys, ProviderState, Resetting, Room, StatusWrite, Stopping};
 pub use rows::*;
 
 use std::collections::BTreeMap;

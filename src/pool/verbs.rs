@@ -3,7 +3,7 @@
 use ulid::Ulid;
 
 use super::draft::Draft;
-use super::{Lease, Member};
+use super::{Lease, Member, recycle};
 use crate::object::{
     FailedReason, LeasePhase, LeaseState, MemberState, NotRecycled, Outcome, RELEASE_FINALIZER, Release,
 };
@@ -82,14 +82,14 @@ impl Draft<'_> {
     /// The member goes. Where a lease's keys may be on it, it first has until the deadline to drop
     /// them; otherwise its machine is ordered gone at once.
     pub fn delete_member(&mut self, uid: Ulid) {
-        let now = self.now();
+        let (now, steady) = (self.now(), self.steady());
         let Some(member) = self.member_mut(uid) else { return };
         if member.state == MemberState::Deleting {
             return;
         }
         let carries_keys = matches!(member.state, MemberState::Leased | MemberState::Recycling);
-        member.revoke_by = carries_keys.then(|| now.plus_millis(REVOKE_WITHIN_MILLIS));
-        member.enter(MemberState::Deleting, now);
+        member.revoke_by = carries_keys.then(|| steady.plus_millis(REVOKE_WITHIN_MILLIS));
+        member.enter(MemberState::Deleting, steady);
         member.metadata.deletion_timestamp.get_or_insert(now.whole_seconds());
     }
 
@@ -97,6 +97,9 @@ impl Draft<'_> {
     /// depends on how far that was (rule L17).
     pub fn lose_member(&mut self, uid: Ulid, why: &str) {
         let Some(member) = self.member(uid) else { return };
+        if member.state == MemberState::Recycling {
+            return recycle::fail(self, uid, FailedReason::RecycleFailed, why);
+        }
         let (lease, name) = (member.lease.as_ref().map(|bond| bond.uid), member.metadata.name.clone());
         self.delete_member(uid);
         let Some(lease) = lease.and_then(|uid| self.lease(uid)) else { return };
@@ -144,17 +147,20 @@ fn fate(lease: &Lease) -> Fate {
         LeasePhase::Starting | LeasePhase::Ready if lease.asked() != LeaseState::Needed => Fate::IsReleased,
         LeasePhase::Starting if lease.ready_at.is_none() => Fate::WaitsAgain,
         LeasePhase::Starting | LeasePhase::Ready => Fate::Fails(FailedReason::MemberLost),
-        LeasePhase::Recycling => Fate::Fails(FailedReason::RecycleFailed),
-        LeasePhase::Pending | LeasePhase::Releasing | LeasePhase::Failed => Fate::GoesOn,
+        // Of a recycling lease the recycle has the word.
+        LeasePhase::Pending | LeasePhase::Recycling | LeasePhase::Releasing | LeasePhase::Failed => {
+            Fate::GoesOn
+        }
     }
 }
 
 impl Member {
     /// Moves it to another state; what belonged to the old one alone ends with it.
-    pub fn enter(&mut self, state: MemberState, now: crate::object::Time) {
+    pub fn enter(&mut self, state: MemberState, steady: crate::object::Time) {
         self.state = state;
-        self.since = now;
-        self.down_since = (state == MemberState::Starting).then_some(now);
+        self.since = steady;
+        self.down_since = (state == MemberState::Starting).then_some(steady);
+        self.recycling = None;
         self.unplaceable = None;
         self.build_by = None;
     }

@@ -23,6 +23,7 @@ pub fn of(member: &Member, lease: Option<&Lease>, inputs: &Inputs, row: &PoolRow
         power: power(member),
         keys: keys_of(member, lease, inputs),
         setup: Setup { identity, environment: spec.environment.clone() },
+        recycle: member.recycling.map(|recycling| recycling.order),
         build_by: member.build_by,
         gone: member.is_gone_ordered(),
     }
@@ -32,10 +33,13 @@ pub fn of(member: &Member, lease: Option<&Lease>, inputs: &Inputs, row: &PoolRow
 pub fn ordered(member: &Member, lease: Option<&Lease>, inputs: &Inputs) -> Wanted {
     let last = member.wanted;
     let keys_digest = digest::of_lines(&keys_of(member, lease, inputs));
-    let digest = digest::of_bytes(
-        format!("{keys_digest:x} {:?} {:?} {}", power(member), member.build_by, member.is_gone_ordered())
-            .as_bytes(),
-    );
+    let mut whole =
+        format!("{keys_digest:x} {:?} {:?} {}", power(member), member.build_by, member.is_gone_ordered());
+    if let Some(recycling) = &member.recycling {
+        // Apart, so that members at rest have the digest that earlier daemons stored.
+        whole.push_str(&format!(" {}", recycling.order.id));
+    }
+    let digest = digest::of_bytes(whole.as_bytes());
     let revision = if digest == last.digest { last.revision } else { last.revision + 1 };
     Wanted {
         revision,

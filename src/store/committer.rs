@@ -14,6 +14,7 @@ use super::record::Record;
 use super::submission::{Committed, Effect, OwnerId};
 use super::witness::Witness;
 use super::{StoreError, envelope, key, meta, open};
+use crate::clock;
 use crate::view::{Applied, Key, View, ViewWriter};
 
 /// So often sled's threads are asked to rest, once a second. Where the kernel does not say what a
@@ -55,7 +56,7 @@ impl Committer {
     fn run(mut self) {
         while let Some(batch) = self.queue.next_batch(rest) {
             let _work = Work::begin();
-            if let Err(error) = self.carry_out(batch) {
+            if let Err(error) = self.carry_out(batch).map_err(|error| error.of(self.ballast.dir())) {
                 tracing::error!(%error, "the store failed; nothing more is written or acknowledged");
                 return self.give_up(&error);
             }
@@ -75,7 +76,10 @@ impl Committer {
         self.write(&batch)?;
         for entry in batch {
             match entry {
-                Entry::Commit(commit) => self.publish(commit),
+                Entry::Commit(commit) => {
+                    self.queue.meter().carry_out();
+                    self.publish(commit);
+                }
                 Entry::Load { owner, reply } => {
                     // The owner may have given up waiting.
                     let _ = reply.send(self.read(&owner)?);
@@ -92,24 +96,30 @@ impl Committer {
     fn write(&self, entries: &[Entry]) -> Result<(), StoreError> {
         let mut batch = Batch::default();
         let mut head = None;
+        let mut gathered = 0;
         for entry in entries {
             if let Entry::Commit(commit) = entry
                 && !commit.writes.is_empty()
             {
                 head = Some(commit.head);
+                gathered += 1;
                 for write in &commit.writes {
                     add(&mut batch, write);
                 }
             }
         }
         let Some(head) = head else { return Ok(()) };
+        let began_us = clock::monotonic_us();
         batch.put(meta::HEAD_KEY.to_vec(), meta::seal_head(&head));
+        batch.put(meta::STEADY_KEY.to_vec(), meta::seal_steady(clock::steady()));
         if let Err(error) = self.ballast.tend() {
             tracing::warn!(%error, "cannot tend the ballast");
         }
         self.disk.commit(batch)?;
         let testified = self.witness.testify(head.version);
-        testified.map_err(|source| StoreError::Disk { doing: "noting the newest version", source })
+        testified.map_err(|source| StoreError::Disk { doing: "noting the newest version", source })?;
+        self.queue.meter().commit(gathered, clock::monotonic_us().saturating_sub(began_us));
+        Ok(())
     }
 
     /// Shows a durable submission to readers, then runs its effects.

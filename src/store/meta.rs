@@ -6,6 +6,7 @@
 use ulid::Ulid;
 
 use super::envelope;
+use crate::object::Time;
 
 /// The layout of keys and envelopes. Types of records have versions of their own.
 pub(super) const FORMAT: u32 = 1;
@@ -13,6 +14,8 @@ pub(super) const FORMAT: u32 = 1;
 pub(super) const FORMAT_KEY: &[u8] = b"m/format";
 pub(super) const INSTANCE_KEY: &[u8] = b"m/instance";
 pub(super) const HEAD_KEY: &[u8] = b"m/head";
+/// Where the steady clock stood at the newest batch. The first daemons did not write it.
+pub(super) const STEADY_KEY: &[u8] = b"m/steady";
 
 /// Of the payloads below.
 const TYPE_VERSION: u8 = 1;
@@ -76,6 +79,16 @@ pub(super) fn open_head(value: &[u8]) -> Result<Head, String> {
         }),
         _ => Err("it has a wrong length".to_owned()),
     }
+}
+
+pub(super) fn seal_steady(steady: Time) -> Vec<u8> {
+    envelope::seal(STEADY_KEY, TYPE_VERSION, 0, &steady.millis().to_be_bytes())
+}
+
+pub(super) fn open_steady(value: &[u8]) -> Result<Time, String> {
+    let payload = payload(STEADY_KEY, value)?;
+    let bytes = payload.try_into().map_err(|_| "it has a wrong length".to_owned())?;
+    Ok(Time::from_millis(i64::from_be_bytes(bytes)))
 }
 
 fn payload<'a>(key: &[u8], value: &'a [u8]) -> Result<&'a [u8], String> {

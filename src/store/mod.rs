@@ -28,6 +28,7 @@ mod open;
 mod queue;
 pub mod record;
 mod submission;
+mod suspect;
 mod witness;
 
 use std::fmt;
@@ -38,6 +39,7 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 use ulid::Ulid;
 
+use crate::metrics::CommitMeter;
 use crate::view::ViewWriter;
 
 pub use ballast::Space;
@@ -58,6 +60,8 @@ pub struct StoreOptions {
     pub no_builds_below_percent: u8,
     /// With less of the disk free: only releases and deletes.
     pub releases_only_below_percent: u8,
+    /// Counts commits. The default is scraped by nobody.
+    pub meter: CommitMeter,
 }
 
 impl StoreOptions {
@@ -70,6 +74,7 @@ impl StoreOptions {
             ballast_bytes: 64 << 20,
             no_builds_below_percent: 5,
             releases_only_below_percent: 2,
+            meter: CommitMeter::default(),
         }
     }
 }

@@ -22,23 +22,28 @@ use super::{Handle, Store, StoreError, StoreOptions, envelope, key};
 use crate::view::{Resource, ViewWriter};
 
 /// As `Store::open`.
-pub(super) fn open(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result<Store, StoreError> {
+pub(super) fn open(dir: &Path, options: StoreOptions, view: ViewWriter) -> Result<Store, StoreError> {
+    open_there(dir, options, view).map_err(|error| error.of(dir))
+}
+
+fn open_there(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result<Store, StoreError> {
     make_directory(dir)?;
     let lock = DirectoryLock::take(dir)?;
     let ballast = Arc::new(Ballast::of(dir, &options));
-    ballast.tend().map_err(|source| StoreError::Directory {
-        doing: "keep room in",
-        path: dir.into(),
-        source,
-    })?;
+    let failed = |source| StoreError::Directory { doing: "keep room in", path: dir.into(), source };
+    ballast.tend().and_then(|()| ballast.prove_room()).map_err(failed)?;
     let work = Work::begin();
     let disk = Disk::open(&dir.join("sled"), options.cache_bytes)?;
     sync_directory(dir)?;
-    let instance = identify(&disk, dir)?;
-    let (index, resources) = read_all(&disk)?;
-    let witness = hear_witness(dir, index.head().version)?;
+    let failed = |source| StoreError::Disk { doing: "opening the store", source };
+    let witness = Witness::open(dir).map_err(failed)?;
+    let acknowledged = witness.version().map_err(failed)?;
+    let instance = identify(&disk, dir, acknowledged)?;
+    carry_on(&disk)?;
+    let (index, resources) = read_all(&disk, dir)?;
+    refuse_less_than(acknowledged, index.head().version, dir)?;
     view.begin(index.head().version, resources);
-    let queue = Arc::new(Queue::new(index));
+    let queue = Arc::new(Queue::new(index, options.meter));
     let committer =
         Committer::new(Arc::clone(&queue), disk, witness, view, Arc::clone(&ballast), options.on_fatal, lock);
     let thread = committer
@@ -71,9 +76,16 @@ pub(super) struct Stored {
     pub record: Record,
 }
 
+/// Makes what is missing of the path, so that a power cut does not take it away again.
 fn make_directory(dir: &Path) -> Result<(), StoreError> {
     let failed = |doing| move |source| StoreError::Directory { doing, path: dir.to_owned(), source };
+    let missing: Vec<&Path> = dir.ancestors().take_while(|place| !place.exists()).collect();
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("make the directory"))?;
+    for parent in missing.iter().filter_map(|place| place.parent()) {
+        // Of a relative path, the last parent is the empty one.
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        sync_directory(parent)?;
+    }
     set_permissions(dir, Permissions::from_mode(0o700)).map_err(failed("keep others out of"))
 }
 
@@ -83,18 +95,16 @@ fn sync_directory(dir: &Path) -> Result<(), StoreError> {
 }
 
 /// Refuses a store that ends before what was acknowledged.
-fn hear_witness(dir: &Path, found: u64) -> Result<Witness, StoreError> {
-    let failed = |source| StoreError::Disk { doing: "opening the store", source };
-    let witness = Witness::open(dir).map_err(failed)?;
-    let acknowledged = witness.version().map_err(failed)?;
+fn refuse_less_than(acknowledged: u64, found: u64, dir: &Path) -> Result<(), StoreError> {
     if found < acknowledged {
-        return Err(StoreError::CutShort { found, acknowledged });
+        return Err(StoreError::CutShort { dir: dir.to_owned(), found, acknowledged });
     }
-    Ok(witness)
+    Ok(())
 }
 
-/// Checks whose store this is, and in which format; a new one gets both.
-fn identify(disk: &Disk, dir: &Path) -> Result<Ulid, StoreError> {
+/// Checks whose store this is, and in which format; a new one gets both. An empty one of which
+/// something was acknowledged is not new.
+fn identify(disk: &Disk, dir: &Path, acknowledged: u64) -> Result<Ulid, StoreError> {
     let foreign = |why: &str| StoreError::Foreign { dir: dir.to_owned(), why: why.to_owned() };
     let unreadable = |what: &str| {
         let what = what.to_owned();
@@ -102,6 +112,7 @@ fn identify(disk: &Disk, dir: &Path) -> Result<Ulid, StoreError> {
     };
     let Some(format) = disk.get(meta::FORMAT_KEY)? else {
         if disk.is_empty() {
+            refuse_less_than(acknowledged, 0, dir)?;
             return found(disk);
         }
         return Err(foreign("it has no format number"));
@@ -112,6 +123,18 @@ fn identify(disk: &Disk, dir: &Path) -> Result<Ulid, StoreError> {
     }
     let instance = disk.get(meta::INSTANCE_KEY)?.ok_or_else(|| foreign("it has no instance id"))?;
     meta::open_instance(&instance).map_err(unreadable("the store's instance id"))
+}
+
+/// Waits that were begun under an earlier daemon go on where they were, whatever became of the wall
+/// clock.
+fn carry_on(disk: &Disk) -> Result<(), StoreError> {
+    if let Some(value) = disk.get(meta::STEADY_KEY)? {
+        let what = "the store's clock".to_owned();
+        crate::clock::carry_on_from(
+            meta::open_steady(&value).map_err(|why| StoreError::Unreadable { what, why })?,
+        );
+    }
+    Ok(())
 }
 
 /// The first batch of a new store.
@@ -127,7 +150,7 @@ fn found(disk: &Disk) -> Result<Ulid, StoreError> {
 }
 
 /// Reads every record. One that cannot be read, or that is missing, stops the start.
-fn read_all(disk: &Disk) -> Result<(Index, Vec<Resource>), StoreError> {
+fn read_all(disk: &Disk, dir: &Path) -> Result<(Index, Vec<Resource>), StoreError> {
     let what = "the store's head";
     let head = disk.get(meta::HEAD_KEY)?.ok_or_else(|| "it is missing".to_owned());
     let head = match head {
@@ -149,7 +172,8 @@ fn read_all(disk: &Disk) -> Result<(Index, Vec<Resource>), StoreError> {
         resources.extend(resource);
     }
     if index.head() != head {
-        return Err(StoreError::Incomplete { found: index.head().records, expected: head.records });
+        let (dir, found, expected) = (dir.to_owned(), index.head().records, head.records);
+        return Err(StoreError::Incomplete { dir, found, expected });
     }
     Ok((index, resources))
 }

@@ -11,6 +11,7 @@ use super::key;
 use super::meta::Head;
 use super::record::{Record, RecordId};
 use super::submission::{Conflict, Effect, OwnerId, Submission, Versions, Write};
+use crate::metrics::CommitMeter;
 use crate::view::{Key, Resource};
 
 /// How much one batch gathers.
@@ -28,6 +29,7 @@ const RECORD_BYTES_MAX: usize = 1 << 20;
 pub(super) struct Queue {
     locked: Mutex<Locked>,
     arrived: Condvar,
+    meter: CommitMeter,
 }
 
 #[derive(Debug)]
@@ -92,7 +94,7 @@ impl std::fmt::Debug for Entry {
 }
 
 impl Queue {
-    pub(super) fn new(index: Index) -> Self {
+    pub(super) fn new(index: Index, meter: CommitMeter) -> Self {
         let locked = Locked {
             index,
             incarnations: HashMap::new(),
@@ -100,7 +102,7 @@ impl Queue {
             in_hand_since: None,
             closed: false,
         };
-        Self { locked: Mutex::new(locked), arrived: Condvar::new() }
+        Self { locked: Mutex::new(locked), arrived: Condvar::new(), meter }
     }
 
     pub(super) fn submit(&self, submission: Submission) -> Result<Versions, Conflict> {
@@ -115,6 +117,8 @@ impl Queue {
         let writes = locked.number(&owner, drafts)?;
         let versions = Versions { first, count: writes.len() as u64 };
         let head = locked.index.head();
+        // Counted before the committer can see it.
+        self.meter.queue();
         locked.enqueue(Entry::Commit(Commit { writes, head, effects }));
         drop(locked);
         self.arrived.notify_one();
@@ -142,6 +146,10 @@ impl Queue {
 
     pub(super) fn owners(&self) -> Vec<OwnerId> {
         self.lock().index.owners()
+    }
+
+    pub(super) const fn meter(&self) -> &CommitMeter {
+        &self.meter
     }
 
     /// How long the oldest entry has waited that the committer has not done with.

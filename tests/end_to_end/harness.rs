@@ -76,7 +76,17 @@ impl Daemon {
 
     /// The same with its log written there.
     pub fn run_into(&mut self, log: Stdio, variables: &[(&str, &str)]) {
-        let child = Command::new(rl())
+        let mut command = self.daemon_command(Command::new(rl()));
+        let child =
+            command.envs(variables.iter().copied()).stderr(log).spawn().expect("rl daemon run starts");
+        self.process = Some(child);
+        self.until("the daemon answers", || self.rl(&["status"]).status.success());
+    }
+
+    /// `program daemon run` on this directory, not started yet: `rl`, or something that runs it.
+    pub fn daemon_command(&self, program: Command) -> Command {
+        let mut command = program;
+        command
             .args(["daemon", "run", "--config"])
             .arg(self.dir.path().join("daemon.toml"))
             .arg("--data-dir")
@@ -84,14 +94,20 @@ impl Daemon {
             .arg("--socket")
             .arg(self.socket())
             .env("HOME", self.home())
-            .envs(variables.iter().copied())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .expect("rl daemon run starts");
-        self.process = Some(child);
-        self.until("the daemon answers", || self.rl(&["status"]).status.success());
+            .stdout(Stdio::null());
+        command
+    }
+
+    /// Waits until the process has ended, and its exit code.
+    pub fn ends_by_itself(&mut self) -> i32 {
+        let mut process = self.process.take().expect("it runs");
+        let mut status = None;
+        self.until("the daemon ends", || {
+            status = process.try_wait().expect("it can be asked");
+            status.is_some()
+        });
+        status.and_then(|status| status.code()).expect("it was not killed")
     }
 
     /// SIGKILL, in the middle of whatever it does.
@@ -104,17 +120,6 @@ impl Daemon {
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.process.as_ref().expect("it runs").id()
-    }
-
-    /// Waits until it ends by itself, and answers its exit code.
-    pub fn end(&mut self) -> i32 {
-        let mut process = self.process.take().expect("it runs");
-        let mut ended = None;
-        self.until("the daemon ends", || {
-            ended = process.try_wait().expect("ours");
-            ended.is_some()
-        });
-        ended.and_then(|status| status.code()).expect("it was not killed")
     }
 
     /// SIGHUP: it reads its settings again.
@@ -194,9 +199,7 @@ impl Daemon {
 
     /// Names of all objects of a kind.
     pub fn names(&self, kind: &str) -> Vec<String> {
-        let path = "jsonpath={range .items[*]}{.metadata.name}{\"\\n\"}{end}";
         let output = self.ok(&["get", kind, "-o", "name"]);
-        let _ = path;
         output.lines().filter_map(|line| line.split_once('/')).map(|(_, name)| name.to_owned()).collect()
     }
 

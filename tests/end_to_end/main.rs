@@ -12,6 +12,11 @@ mod crash;
 mod leak;
 mod lease;
 mod many;
+mod metrics;
+mod power;
 mod service;
+mod space;
 mod stuck;
+#[path = "../trace/mod.rs"]
+mod trace;
 mod wrong;

@@ -65,7 +65,7 @@ fn a_stuck_arbiter_ends_the_daemon_and_its_machines_live_on() {
     fill(&writer);
 
     kill_process(machine, Signal::KILL).expect("killed");
-    assert_eq!(daemon.end(), LOST);
+    assert_eq!(daemon.ends_by_itself(), LOST);
     drop((reader, writer));
     held.outlives(&mut daemon);
     daemon.clear();
@@ -85,7 +85,7 @@ fn a_disk_that_hangs_ends_the_daemon_and_its_machines_live_on() {
         daemon.command(&["workstationpoollease", "release", "my-build"]).spawn().expect("rl runs");
     daemon.until("it says what does not answer", || daemon.has_logged("the store's disk does not answer"));
     disk.thaw();
-    assert_eq!(daemon.end(), LOST);
+    assert_eq!(daemon.ends_by_itself(), LOST);
     assert!(!writing.wait().expect("it ends").success(), "nothing that was not written was acknowledged");
     // Whether the release was written before the disk hung, nobody knows: only the machine is looked at.
     held.runs_on();

@@ -1,11 +1,15 @@
 //! The store from outside: what owners and operators may rely on.
 
 mod crash;
+mod damage;
 mod owners;
+mod power;
 mod rest;
 mod space;
 mod startup;
 mod submit;
+#[path = "../trace/mod.rs"]
+mod trace;
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -34,6 +38,10 @@ fn try_open(dir: &Path) -> Result<Opened, StoreError> {
     let (view, writer) = view::new(view::EVENTS_KEPT_PER_KIND);
     let store = Store::open(dir, options(), writer)?;
     Ok(Opened { store, view })
+}
+
+fn refusal(dir: &Path) -> StoreError {
+    try_open(dir).err().expect("the store refuses to open")
 }
 
 fn options() -> StoreOptions {

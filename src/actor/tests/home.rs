@@ -17,6 +17,7 @@ use crate::actor::supervisor::RunOwner;
 use crate::actor::turns::{self, Turns};
 use crate::catalog::Catalog;
 use crate::fleet::Fleet;
+use crate::metrics::Metrics;
 use crate::object::{FieldValidation, Mutation, Part, Subject, registry};
 use crate::provider::{Provider, Providers};
 use crate::store::{OwnerId, Space, Store, StoreOptions};
@@ -160,6 +161,7 @@ impl Running {
             providers: Arc::clone(&providers),
             space: Arc::new(|| Space::Ample),
             turns: Turns::new(builds_at_once_max, turns::in_flight(&view)),
+            metrics: Metrics::new(view.clone()),
         };
         let runtime = tokio::runtime::Handle::current();
         let house = House::start_with(runtime, &store, sources.clone(), providers, run).expect("threads");

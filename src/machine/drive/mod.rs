@@ -18,7 +18,9 @@ use ulid::Ulid;
 
 use backoff::Backoff;
 
-use super::{AgentInfo, Fact, Failure, Machine, Power, Running, Want};
+use super::{
+    AgentInfo, Fact, Failure, Machine, Power, RecycleOrder, RecycleReport, RecycleStage, Running, Want,
+};
 use crate::object::{Tick, Time};
 
 /// The first wait after a failed call; it doubles up to [`RETRY_MAX_MS`].
@@ -29,6 +31,11 @@ const RETRY_MAX_MS: u64 = 30_000;
 const RECONNECT_FIRST_MS: u64 = 20;
 /// The longest wait after the agent could not be reached.
 const RECONNECT_MAX_MS: u64 = 2_000;
+
+/// The first wait before an order that the agent could not carry out is sent again.
+const REAPPLY_FIRST_MS: u64 = 1_000;
+/// The longest wait before that.
+const REAPPLY_MAX_MS: u64 = 60_000;
 
 /// The login user of a machine that declares none.
 const LOGIN_USER: &str = "dev";
@@ -130,6 +137,7 @@ pub struct Drive {
     last_error: String,
     retry: Backoff,
     reconnect: Backoff,
+    reapply: Backoff,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +167,7 @@ impl Drive {
             last_error: String::new(),
             retry: Backoff::new(RETRY_FIRST_MS, RETRY_MAX_MS),
             reconnect: Backoff::new(RECONNECT_FIRST_MS, RECONNECT_MAX_MS),
+            reapply: Backoff::new(REAPPLY_FIRST_MS, REAPPLY_MAX_MS),
         }
     }
 
@@ -182,7 +191,7 @@ impl Drive {
 
     /// Takes in what happened.
     pub fn handle(&mut self, event: Event, tick: &Tick) {
-        let now_ms = tick.monotonic_ms;
+        let now_ms = tick.steady_ms();
         match event {
             Event::Want(want) => self.take_want(*want),
             Event::Inspected(seen) => {
@@ -214,18 +223,23 @@ impl Drive {
                 if applied.setup.is_ok() {
                     self.note_login_user();
                 }
+                if has_failed(&applied) {
+                    self.reapply.failed(now_ms);
+                } else {
+                    self.reapply.reset();
+                }
                 self.applied = Some(applied);
                 self.judge_build();
             }
             Event::Sessions(open) => self.sessions = open,
             Event::Timer => {}
         }
-        self.judge_deadline(tick.wall);
+        self.judge_deadline(tick.steady);
     }
 
     /// The next act, if one can start now. Call until it answers None.
     pub fn next(&mut self, tick: &Tick) -> Option<Act> {
-        let now_ms = tick.monotonic_ms;
+        let now_ms = tick.steady_ms();
         if self.calling.is_none()
             && self.retry.open(now_ms)
             && let Some(call) = self.wanted_call()
@@ -243,10 +257,11 @@ impl Drive {
             member_uid: self.member_uid,
             observed_revision: self.want.as_ref().map_or(0, |want| want.revision),
             machine: self.machine(),
+            recycle: self.want.as_ref().and_then(|want| want.recycle.as_ref()).map(refused),
         }
     }
 
-    /// Milliseconds of the monotonic clock after which [`Event::Timer`] should be sent, if time
+    /// Milliseconds of the steady clock after which [`Event::Timer`] should be sent, if time
     /// alone changes anything.
     #[must_use]
     pub fn next_deadline_ms(&self, tick: &Tick) -> Option<u64> {
@@ -254,10 +269,13 @@ impl Drive {
         let reconnect =
             (matches!(self.link, Link::Down) && self.wants_link()).then_some(self.reconnect.until_ms());
         let build = self.building_until().filter(|_| self.unplaceable.is_none()).map(|by| {
-            let left = u64::try_from(by.millis_since(tick.wall)).unwrap_or(0);
-            tick.monotonic_ms.saturating_add(left)
+            let left = u64::try_from(by.millis_since(tick.steady)).unwrap_or(0);
+            tick.steady_ms().saturating_add(left)
         });
-        [retry, reconnect, build].into_iter().flatten().min()
+        let failed = self.applied.as_ref().is_some_and(has_failed) && self.failure.is_none();
+        let reapply = (failed && self.wants_link() && self.link == Link::Up && self.applying.is_none())
+            .then_some(self.reapply.until_ms());
+        [retry, reconnect, reapply, build].into_iter().flatten().min()
     }
 
     fn take_want(&mut self, want: Want) {
@@ -293,6 +311,7 @@ impl Drive {
         self.link = Link::Down;
         self.agent = None;
         self.reconnect.reset();
+        self.reapply.reset();
         self.applied = None;
         self.applying = None;
         self.sessions = 0;
@@ -356,7 +375,7 @@ impl Drive {
         }
     }
 
-    // rule F1
+    /// A build has until its deadline (rule F1).
     fn judge_deadline(&mut self, now: Time) {
         // Waiting for room is no build: its owner holds and counts anew once it is placed.
         let waits = self.unplaceable.is_some();
@@ -433,8 +452,11 @@ impl Drive {
             }
             Link::Up if self.applying.is_none() => {
                 let want = self.want.as_ref().filter(|want| !want.gone && want.power == Power::Running)?;
-                let stale = self.applied.as_ref().is_none_or(|applied| applied.revision != want.revision);
-                stale.then(|| {
+                let due = self.applied.as_ref().is_none_or(|applied| {
+                    applied.revision != want.revision
+                        || (has_failed(applied) && self.failure.is_none() && self.reapply.open(now_ms))
+                });
+                due.then(|| {
                     self.applying = Some(want.revision);
                     Act::Apply { revision: want.revision }
                 })
@@ -500,6 +522,21 @@ impl Drive {
             sessions: self.sessions,
         })
     }
+}
+
+/// Whether the agent could not carry out some part of an order.
+const fn has_failed(applied: &Applied) -> bool {
+    applied.keys.is_err() || applied.setup.is_err()
+}
+
+/// No agent that this daemon speaks with carries out recycles, and owners ask none without the
+/// capability: an order that comes all the same must not wait for its deadline.
+fn refused(order: &RecycleOrder) -> RecycleReport {
+    let failure = Failure {
+        reason: "RecycleUnsupported".into(),
+        message: "the agent on the member cannot recycle it".into(),
+    };
+    RecycleReport { id: order.id, stage: RecycleStage::Failed(failure) }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ fn yaml(manifest: &str) -> Value {
 
 fn tick() -> Tick {
     let wall = Time::parse("2026-11-30T12:00:00.500Z").expect("a time");
-    Tick { wall, monotonic_ms: 7, entropy: 0x0123_4567_89ab_cdef }
+    Tick { wall, steady: wall, entropy: 0x0123_4567_89ab_cdef }
 }
 
 /// What becomes of a manifest that `rl apply` posts.

@@ -8,11 +8,11 @@ use ulid::Ulid;
 use crate::machine::{Fact, Failure, Machine, Running};
 use crate::object::{MemberState, RELEASE_FINALIZER, Time};
 use crate::pool::draft::Draft;
-use crate::pool::{Destination, Member, Observed, Sighting, health};
+use crate::pool::{Destination, Member, Observed, Sighting, health, recycle};
 
 /// Records what was seen and moves the member on where that is what it waited for.
 pub fn record(draft: &mut Draft<'_>, fact: Fact) {
-    let now = draft.now();
+    let steady = draft.steady();
     let uid = fact.member_uid;
     let Some(member) = draft.member(uid) else { return };
     if member.is_over() || is_outdated(member, &fact) {
@@ -34,19 +34,19 @@ pub fn record(draft: &mut Draft<'_>, fact: Fact) {
                 forget(draft, uid);
             }
         }
+        MemberState::Recycling => recycle::heard(draft, uid, fact.machine, fact.recycle),
         MemberState::Starting
         | MemberState::IdleRunning
         | MemberState::IdleStopped
         | MemberState::Leased
-        | MemberState::Recycling
         | MemberState::Stopping => match fact.machine {
             Machine::Absent => draft.lose_member(uid, "its machine is gone"),
             Machine::Failed(failure) => draft.lose_member(uid, &failure.message),
-            Machine::Stopped => stopped(member, abreast, now),
+            Machine::Stopped => stopped(member, abreast, steady),
             Machine::Running(_) if state == MemberState::Starting && abreast && seen_configured => {
                 arrive(draft, uid);
             }
-            Machine::Running(_) | Machine::Booting => rising(member, seen_configured, now),
+            Machine::Running(_) | Machine::Booting => rising(member, seen_configured, steady),
             Machine::Unplaceable { why } if state == MemberState::Starting => hold(draft, uid, why),
             Machine::Unknown { .. } | Machine::Stopping | Machine::Unplaceable { .. } => {}
         },
@@ -54,29 +54,28 @@ pub fn record(draft: &mut Draft<'_>, fact: Fact) {
 }
 
 /// A member that was made once and whose machine does not run.
-fn stopped(member: &mut Member, abreast: bool, now: Time) {
+fn stopped(member: &mut Member, abreast: bool, steady: Time) {
     match member.state {
         // It stopped by itself: whoever needs it starts it again.
-        MemberState::IdleRunning => member.enter(MemberState::IdleStopped, now),
-        MemberState::Stopping if abreast => member.enter(MemberState::IdleStopped, now),
-        MemberState::Leased | MemberState::Recycling => {
-            member.down_since.get_or_insert(now);
-        }
+        MemberState::IdleRunning => member.enter(MemberState::IdleStopped, steady),
+        MemberState::Stopping if abreast => member.enter(MemberState::IdleStopped, steady),
+        MemberState::Leased => _ = member.down_since.get_or_insert(steady),
         MemberState::Building
         | MemberState::Starting
         | MemberState::IdleStopped
+        | MemberState::Recycling
         | MemberState::Stopping
         | MemberState::Deleting => {}
     }
 }
 
 /// A member that was made once and whose machine comes up.
-fn rising(member: &mut Member, configured: bool, now: Time) {
+fn rising(member: &mut Member, configured: bool, steady: Time) {
     match member.state {
-        MemberState::Leased | MemberState::Recycling if configured => member.down_since = None,
+        MemberState::Leased if configured => member.down_since = None,
         MemberState::Starting => {
             if member.unplaceable.take().is_some() {
-                member.down_since = Some(now);
+                member.down_since = Some(steady);
             }
         }
         MemberState::Building
@@ -91,14 +90,14 @@ fn rising(member: &mut Member, configured: bool, now: Time) {
 
 /// A member being built. That its machine is not there yet says nothing.
 fn building(draft: &mut Draft<'_>, fact: Fact, abreast: bool) {
-    let now = draft.now();
+    let steady = draft.steady();
     let uid = fact.member_uid;
     let Some(member) = draft.member_mut(uid) else { return };
     match fact.machine {
         Machine::Running(running) if running.configured && abreast => arrive(draft, uid),
         Machine::Running(_) | Machine::Booting => {
             if member.unplaceable.take().is_some() {
-                member.build_by = Some(now.plus_millis(health::BUILD_WITHIN_MILLIS));
+                member.build_by = Some(steady.plus_millis(health::BUILD_WITHIN_MILLIS));
             }
         }
         Machine::Unplaceable { why } => hold(draft, uid, why),
@@ -109,17 +108,17 @@ fn building(draft: &mut Draft<'_>, fact: Fact, abreast: bool) {
 
 /// It is up and configured: it serves its lease, or waits for one.
 fn arrive(draft: &mut Draft<'_>, uid: Ulid) {
-    let now = draft.now();
+    let steady = draft.steady();
     let Some(member) = draft.member_mut(uid) else { return };
     let built = member.state == MemberState::Building;
     if member.lease.is_some() {
-        member.enter(MemberState::Leased, now);
+        member.enter(MemberState::Leased, steady);
         member.destination = Destination::Running;
     } else {
-        member.enter(MemberState::IdleRunning, now);
+        member.enter(MemberState::IdleRunning, steady);
     }
     if built {
-        member.last_used = now;
+        member.last_used = steady;
         let hash = member.template_hash.clone();
         health::succeed_build(draft, &hash);
     }

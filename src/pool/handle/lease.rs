@@ -51,13 +51,16 @@ pub fn create(draft: &mut Draft<'_>, object: WorkstationPoolLease, by: Subject) 
         member: None,
         waits_for: None,
         message: String::new(),
+        start: None,
+        asked_at: draft.steady(),
+        waited_millis: None,
         bound_at: None,
         ready_at: None,
         ended_at: None,
         ssh: None,
         release: None,
         reason: None,
-        term_ends_monotonic_ms: term_end(draft),
+        term_ends: term_end(draft),
         bound_changed: draft.now(),
         ready_changed: draft.now(),
     });
@@ -77,11 +80,11 @@ pub fn update(
     let author = Author::of(lease, by, standing)?;
     let spec = changed_spec(draft, lease, object.spec, author)?;
     let renewed = spec.expires_at != lease.spec.expires_at;
-    let term_ends = if renewed { term_end(draft) } else { lease.term_ends_monotonic_ms };
+    let term_ends = if renewed { term_end(draft) } else { lease.term_ends };
     let lease = draft.lease_mut(uid).ok_or(Denied::LeaseUnknown)?;
     lease.metadata = merged(&lease.metadata, object.metadata);
     lease.spec = spec;
-    lease.term_ends_monotonic_ms = term_ends;
+    lease.term_ends = term_ends;
     if lease.is_over() && lease.metadata.finalizers.is_empty() {
         draft.remove_lease(uid);
     }
@@ -183,7 +186,7 @@ fn check_identity(lease: &Lease, object: &WorkstationPoolLease) -> Result<(), De
 
 /// By either clock (rules L4, L21).
 pub fn is_past_its_time(lease: &Lease, draft: &Draft<'_>) -> bool {
-    draft.now() >= lease.expires_at() || draft.tick.monotonic_ms >= lease.term_ends_monotonic_ms
+    draft.now() >= lease.expires_at() || draft.steady() >= lease.term_ends
 }
 
 /// A changed `expiresAt`, if it may be (rule L4).
@@ -204,10 +207,9 @@ fn latest(draft: &Draft<'_>) -> Time {
     draft.now().plus_millis(draft.row().spec.lease.max_term.millis())
 }
 
-/// The same on the monotonic clock.
-fn term_end(draft: &Draft<'_>) -> u64 {
-    let term_ms = u64::try_from(draft.row().spec.lease.max_term.millis()).unwrap_or(0);
-    draft.tick.monotonic_ms.saturating_add(term_ms)
+/// The same on the steady clock.
+fn term_end(draft: &Draft<'_>) -> Time {
+    draft.steady().plus_millis(draft.row().spec.lease.max_term.millis())
 }
 
 /// A person's metadata over the stored one: what the server alone writes stays as it was.

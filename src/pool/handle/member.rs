@@ -17,7 +17,7 @@ pub fn update(
     object: Workstation,
     standing: Standing,
 ) -> Result<(), Denied> {
-    let now = draft.now();
+    let steady = draft.steady();
     let member = draft.member(uid).ok_or(Denied::MemberUnknown)?;
     if standing != Standing::OwnerOrAdmin {
         return Err(Denied::NotYourMember);
@@ -32,7 +32,7 @@ pub fn update(
     // The server's annotations are shown from the row, never kept in it.
     drop_server_keys(&mut member.metadata.annotations);
     if member.cordoned && !object.spec.cordoned {
-        member.since = now;
+        member.since = steady;
     }
     member.cordoned = object.spec.cordoned;
     if member.is_over() && member.metadata.finalizers.is_empty() {

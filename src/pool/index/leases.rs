@@ -23,7 +23,7 @@ pub struct LeaseIndex {
     /// When unreleased leases end, by the wall clock.
     pub expiry: Moments,
     /// The same by the monotonic clock (rule L21).
-    pub terms: BTreeSet<(u64, Ulid)>,
+    pub terms: Moments,
     /// Failed leases by when they ended.
     pub failed: Moments,
     pub counts: LeaseCounts,
@@ -44,7 +44,7 @@ impl LeaseIndex {
         }
         if is_running(lease) {
             place(&mut self.expiry, step, (lease.expires_at(), uid));
-            place(&mut self.terms, step, (lease.term_ends_monotonic_ms, uid));
+            place(&mut self.terms, step, (lease.term_ends, uid));
         }
         if lease.phase == LeasePhase::Pending && lease.asked() == LeaseState::Needed {
             let position = (lease.created(), uid);

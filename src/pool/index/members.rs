@@ -35,9 +35,11 @@ pub struct MemberIndex {
     pub unplaceable: BTreeSet<Ulid>,
     /// When members being built have failed.
     pub build_by: Moments,
+    /// When recycles have taken too long; every recycling member is here.
+    pub recycle_by: Moments,
     /// Builds of the present template by when they were begun.
     pub builds: Moments,
-    /// Idle members by creation: the next to pass maxAge, and those that have.
+    /// Idle members by birth: the next to pass maxAge, and those that have.
     pub ageing: Moments,
     pub aged: Moments,
     /// Idle running members built for the stopped floor.
@@ -79,7 +81,7 @@ impl Idle {
         let life = Life {
             fresh: stale == Stale::No && !member.aged,
             reuses: Reverse(member.reuses),
-            created: member.created(),
+            born: member.born,
             uid: member.uid(),
             since: member.since,
         };
@@ -164,6 +166,9 @@ impl MemberIndex {
         if let Some(build_by) = member.build_by {
             place(&mut self.build_by, step, (build_by, uid));
         }
+        if let Some(recycling) = &member.recycling {
+            place(&mut self.recycle_by, step, (recycling.order.by, uid));
+        }
         if member.unplaceable.is_some() {
             place(&mut self.unplaceable, step, uid);
         }
@@ -213,7 +218,7 @@ impl MemberIndex {
 
     fn age(&mut self, step: Step, member: &Member, uid: Ulid) {
         let set = if member.aged { &mut self.aged } else { &mut self.ageing };
-        place(set, step, (member.created(), uid));
+        place(set, step, (member.born, uid));
     }
 
     fn stale(&self, member: &Member) -> Stale {

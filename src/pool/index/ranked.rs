@@ -16,7 +16,7 @@ pub struct Life {
     /// Of the present template and younger than maxAge: others are replaced anyway.
     pub fresh: bool,
     pub reuses: Reverse<u32>,
-    pub created: Time,
+    pub born: Time,
     pub uid: Ulid,
     /// Since when it is in its state: what the timers count from.
     pub since: Time,
@@ -108,13 +108,13 @@ impl Ranked {
 mod tests {
     use super::*;
 
-    fn life(uid: u128, reuses: u32, created: i64) -> Life {
+    fn life(uid: u128, reuses: u32, born: i64) -> Life {
         Life {
             fresh: true,
             reuses: Reverse(reuses),
-            created: Time::from_millis(created),
+            born: Time::from_millis(born),
             uid: Ulid(uid),
-            since: Time::from_millis(created),
+            since: Time::from_millis(born),
         }
     }
 
@@ -123,8 +123,8 @@ mod tests {
     fn the_most_recycled_and_then_the_oldest_has_the_least_life() {
         let mut ranked = Ranked::default();
         ranked.set_floor(1);
-        for (uid, reuses, created) in [(1, 0, 10), (2, 3, 30), (3, 0, 20)] {
-            ranked.insert(life(uid, reuses, created));
+        for (uid, reuses, born) in [(1, 0, 10), (2, 3, 30), (3, 0, 20)] {
+            ranked.insert(life(uid, reuses, born));
         }
         assert_eq!(ranked.least().map(|life| life.uid), Some(Ulid(2)));
         ranked.remove(life(2, 3, 30));
@@ -139,12 +139,12 @@ mod tests {
         ) {
             let mut ranked = Ranked::default();
             let mut model = std::collections::BTreeMap::new();
-            for (uid, reuses, created, floor) in steps {
+            for (uid, reuses, born, floor) in steps {
                 if let Some(life) = model.remove(&uid) {
                     ranked.remove(life);
                 } else {
-                    model.insert(uid, life(uid, reuses, created));
-                    ranked.insert(life(uid, reuses, created));
+                    model.insert(uid, life(uid, reuses, born));
+                    ranked.insert(life(uid, reuses, born));
                 }
                 ranked.set_floor(floor);
                 let mut all: Vec<Life> = model.values().copied().collect();

@@ -7,7 +7,7 @@ use crate::pool::index::{due, upcoming};
 use crate::pool::{Act, Pool};
 
 pub fn mark(draft: &mut Draft<'_>) -> Option<Act> {
-    let born_by = draft.now().plus_millis(-max_age_millis(draft.pool)?);
+    let born_by = draft.steady().plus_millis(-max_age_millis(draft.pool)?);
     let uid = due(&draft.pool.members_by.ageing, born_by)?;
     draft.member_mut(uid)?.aged = true;
     Some(Act::Age)
@@ -15,7 +15,8 @@ pub fn mark(draft: &mut Draft<'_>) -> Option<Act> {
 
 pub fn unmark(draft: &mut Draft<'_>) -> Option<Act> {
     let (born, uid) = *draft.pool.members_by.aged.last()?;
-    let still = max_age_millis(draft.pool).is_some_and(|max_age| born <= draft.now().plus_millis(-max_age));
+    let still =
+        max_age_millis(draft.pool).is_some_and(|max_age| born <= draft.steady().plus_millis(-max_age));
     if still {
         return None;
     }
@@ -23,9 +24,9 @@ pub fn unmark(draft: &mut Draft<'_>) -> Option<Act> {
     Some(Act::Age)
 }
 
-pub fn deadline(pool: &Pool, now: Time) -> Option<Time> {
+pub fn deadline(pool: &Pool, steady: Time) -> Option<Time> {
     let max_age = max_age_millis(pool)?;
-    upcoming(&pool.members_by.ageing, now.plus_millis(-max_age)).map(|born| born.plus_millis(max_age))
+    upcoming(&pool.members_by.ageing, steady.plus_millis(-max_age)).map(|born| born.plus_millis(max_age))
 }
 
 fn max_age_millis(pool: &Pool) -> Option<i64> {

@@ -5,7 +5,7 @@ use ulid::Ulid;
 use super::build;
 use crate::object::{LeasePhase, MemberState};
 use crate::pool::draft::Draft;
-use crate::pool::{Act, Bond, Destination, Pool};
+use crate::pool::{Act, Bond, Destination, Pool, Start};
 
 /// Binds one lease, to a member that is there or to a new one.
 pub fn oldest(draft: &mut Draft<'_>) -> Option<Act> {
@@ -34,21 +34,23 @@ fn best(pool: &Pool) -> Option<Ulid> {
 }
 
 fn bind(draft: &mut Draft<'_>, lease_uid: Ulid, member_uid: Ulid) {
-    let now = draft.now();
+    let (now, steady) = (draft.now(), draft.steady());
+    let start = draft.member(member_uid).map(|member| start_on(member.state));
     let Some(lease) = draft.lease_mut(lease_uid) else { return };
     lease.phase = LeasePhase::Starting;
     lease.waits_for = None;
     lease.bound_at = Some(now);
+    lease.start = start;
     let to_lease = Bond { uid: lease_uid, name: lease.metadata.name.clone() };
     let Some(member) = draft.member_mut(member_uid) else { return };
     let to_member = Bond { uid: member_uid, name: member.metadata.name.clone() };
     member.lease = Some(to_lease);
     match member.state {
         MemberState::IdleRunning => {
-            member.enter(MemberState::Leased, now);
+            member.enter(MemberState::Leased, steady);
             member.destination = Destination::Running;
         }
-        MemberState::IdleStopped | MemberState::Stopping => member.enter(MemberState::Starting, now),
+        MemberState::IdleStopped | MemberState::Stopping => member.enter(MemberState::Starting, steady),
         MemberState::Building
         | MemberState::Starting
         | MemberState::Leased
@@ -57,5 +59,14 @@ fn bind(draft: &mut Draft<'_>, lease_uid: Ulid, member_uid: Ulid) {
     }
     if let Some(lease) = draft.lease_mut(lease_uid) {
         lease.member = Some(to_member);
+    }
+}
+
+/// How much of the way to a usable member was still to go.
+const fn start_on(state: MemberState) -> Start {
+    match state {
+        MemberState::IdleRunning | MemberState::Leased | MemberState::Recycling => Start::Warm,
+        MemberState::IdleStopped | MemberState::Stopping | MemberState::Starting => Start::Resumed,
+        MemberState::Building | MemberState::Deleting => Start::Cold,
     }
 }

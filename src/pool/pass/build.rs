@@ -61,7 +61,7 @@ fn check_health(draft: &Draft<'_>) -> Result<(), WaitsFor> {
     let health = &draft.row().health;
     let failures = health.consecutive_failures;
     match health.back_off {
-        Some(back_off) if draft.now() < back_off.until => {
+        Some(back_off) if draft.steady() < back_off.until => {
             Err(WaitsFor::BackOff { until: back_off.until, failures })
         }
         Some(back_off) if health::is_probing(draft, back_off.until) => Err(WaitsFor::Probe { failures }),
@@ -70,8 +70,8 @@ fn check_health(draft: &Draft<'_>) -> Result<(), WaitsFor> {
 }
 
 /// The end of the back-off, where somebody waits for it.
-pub fn deadline(pool: &Pool, now: Time) -> Option<Time> {
-    pool.row.health.back_off.map(|back_off| back_off.until).filter(|until| *until > now)
+pub fn deadline(pool: &Pool, steady: Time) -> Option<Time> {
+    pool.row.health.back_off.map(|back_off| back_off.until).filter(|until| *until > steady)
 }
 
 /// The pinned provider, or the first available one, or the first.
@@ -100,7 +100,7 @@ pub fn can_stop(pool: &Pool, inputs: &Inputs) -> bool {
 
 /// A new member, unbound. Its order is durable before its machine is asked for.
 pub fn order(draft: &mut Draft<'_>, provider: String, destination: Destination) -> Ulid {
-    let now = draft.now();
+    let (now, steady) = (draft.now(), draft.steady());
     let uid = draft.new_uid();
     let name = new_name(draft);
     let row = draft.row();
@@ -124,17 +124,20 @@ pub fn order(draft: &mut Draft<'_>, provider: String, destination: Destination) 
         template_hash: row.template_hash.clone(),
         provider,
         state: MemberState::Building,
-        since: now,
+        since: steady,
+        born: steady,
         lease: None,
         reuses: 0,
         cordoned: false,
-        last_used: now,
+        last_used: steady,
         destination,
         aged: false,
-        build_by: Some(now.plus_millis(BUILD_WITHIN_MILLIS)),
+        build_by: Some(steady.plus_millis(BUILD_WITHIN_MILLIS)),
         unplaceable: None,
         revoke_by: None,
         down_since: None,
+        recycling: None,
+        recycle_nonce: None,
         wanted: Wanted::default(),
         observed: Observed::default(),
     };

@@ -1,6 +1,6 @@
 //! A pool that is being deleted (rules D1, D2, D4). Nothing here needs what it removes.
 
-use crate::object::{FailedReason, RELEASE_FINALIZER};
+use crate::object::{FailedReason, NotRecycled, RELEASE_FINALIZER};
 use crate::pool::Act;
 use crate::pool::draft::Draft;
 
@@ -12,6 +12,17 @@ pub fn waiting_lease(draft: &mut Draft<'_>) -> Option<Act> {
     let (_, uid) = *draft.pool.leases_by.waiting.first()?;
     let message = format!("workstationpool/{} is being deleted", draft.row().metadata.name);
     draft.fail_lease(uid, FailedReason::PoolDeleted, message);
+    Some(Act::End)
+}
+
+/// A running recycle is stopped, and its member goes.
+pub fn recycle(draft: &mut Draft<'_>) -> Option<Act> {
+    if !draft.row().is_deleting() {
+        return None;
+    }
+    let (_, uid) = *draft.pool.members_by.recycle_by.first()?;
+    let lease = draft.member(uid)?.lease.as_ref()?.uid;
+    draft.release_lease(lease, Some(NotRecycled::PoolDeleted));
     Some(Act::End)
 }
 

@@ -8,12 +8,11 @@ use crate::pool::{Act, Pool};
 /// How long an event is kept after it last happened.
 pub const EVENT_RETENTION_MILLIS: i64 = 24 * 3_600_000;
 
-/// Ends a lease nobody released: by the wall clock, or by the monotonic one where the wall clock
-/// was stepped back (rules L13, L21).
+/// Ends a lease nobody released: by the wall clock, or by the steady one where the wall clock was
+/// stepped back (rules L13, L21).
 pub fn by_time(draft: &mut Draft<'_>) -> Option<Act> {
     let leases = &draft.pool.leases_by;
-    let over = leases.terms.first().filter(|(end, _)| *end <= draft.tick.monotonic_ms).map(|(_, uid)| *uid);
-    let uid = due(&leases.expiry, draft.now()).or(over)?;
+    let uid = due(&leases.expiry, draft.now()).or_else(|| due(&leases.terms, draft.steady()))?;
     let lease = draft.lease(uid)?;
     let member = lease.member.as_ref().map(|bond| bond.uid);
     let message = match member {
@@ -49,19 +48,15 @@ pub fn event(draft: &mut Draft<'_>) -> Option<Act> {
 }
 
 pub fn deadline(pool: &Pool, tick: &Tick) -> Option<Time> {
-    let now = tick.wall;
     let (leases, rules) = (&pool.leases_by, &pool.row.spec.lease);
     let after = |millis: i64, moments| {
-        upcoming(moments, now.plus_millis(-millis)).map(|time| time.plus_millis(millis))
+        upcoming(moments, tick.wall.plus_millis(-millis)).map(|time| time.plus_millis(millis))
     };
-    let term = leases.terms.range((tick.monotonic_ms + 1, ulid::Ulid::nil())..).next();
-    let term =
-        term.map(|(end, _)| now.plus_millis(i64::try_from(end - tick.monotonic_ms).unwrap_or(i64::MAX)));
-    let moments = [
-        upcoming(&leases.expiry, now),
-        term,
+    let dates = [
+        upcoming(&leases.expiry, tick.wall),
         after(rules.failed_retention.millis(), &leases.failed),
         after(EVENT_RETENTION_MILLIS, &pool.events_by_age),
     ];
-    moments.into_iter().flatten().min()
+    let term = upcoming(&leases.terms, tick.steady);
+    dates.into_iter().flatten().map(|date| tick.steady_at(date)).chain(term).min()
 }

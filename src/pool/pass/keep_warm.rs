@@ -17,9 +17,9 @@ pub fn stop_built_for_it(draft: &mut Draft<'_>) -> Option<Act> {
         return None;
     }
     let uid = *members.to_stop.first()?;
-    let now = draft.now();
+    let steady = draft.steady();
     let member = draft.member_mut(uid)?;
-    member.enter(MemberState::Stopping, now);
+    member.enter(MemberState::Stopping, steady);
     member.destination = Destination::Running;
     Some(Act::Stop)
 }
@@ -40,8 +40,8 @@ pub fn start(draft: &mut Draft<'_>) -> Option<Act> {
         return None;
     }
     let (_, _, uid) = *members.stopped.serving.first()?;
-    let now = draft.now();
-    draft.member_mut(uid)?.enter(MemberState::Starting, now);
+    let steady = draft.steady();
+    draft.member_mut(uid)?.enter(MemberState::Starting, steady);
     Some(Act::Start)
 }
 

@@ -25,26 +25,27 @@ pub fn above_size(draft: &mut Draft<'_>) -> Option<Act> {
 /// Stops an idle running member, or deletes an idle stopped one, that is surplus by rank and has
 /// itself waited its time. A provider that cannot stop deletes instead.
 pub fn by_timer(draft: &mut Draft<'_>) -> Option<Act> {
-    let now = draft.now();
+    let steady = draft.steady();
     let (members, warm) = (&draft.pool.members_by, &draft.pool.row.spec.warm);
-    if let Some(uid) = members.running.ranked.waited_since(now.plus_millis(-warm.stop_after.millis())) {
+    if let Some(uid) = members.running.ranked.waited_since(steady.plus_millis(-warm.stop_after.millis())) {
         if build::can_stop(draft.pool, draft.inputs) {
-            draft.member_mut(uid)?.enter(MemberState::Stopping, now);
+            draft.member_mut(uid)?.enter(MemberState::Stopping, steady);
             return Some(Act::Stop);
         }
         draft.delete_member(uid);
         return Some(Act::LetGo);
     }
-    let uid = members.stopped.ranked.waited_since(now.plus_millis(-warm.delete_after.millis()))?;
+    let uid = members.stopped.ranked.waited_since(steady.plus_millis(-warm.delete_after.millis()))?;
     draft.delete_member(uid);
     Some(Act::LetGo)
 }
 
-pub fn deadline(pool: &Pool, now: Time) -> Option<Time> {
+pub fn deadline(pool: &Pool, steady: Time) -> Option<Time> {
     let (members, warm) = (&pool.members_by, &pool.row.spec.warm);
     let (stop, delete) = (warm.stop_after.millis(), warm.delete_after.millis());
-    let stop = members.running.ranked.next_clock(now.plus_millis(-stop)).map(|since| since.plus_millis(stop));
+    let stop =
+        members.running.ranked.next_clock(steady.plus_millis(-stop)).map(|since| since.plus_millis(stop));
     let delete =
-        members.stopped.ranked.next_clock(now.plus_millis(-delete)).map(|since| since.plus_millis(delete));
+        members.stopped.ranked.next_clock(steady.plus_millis(-delete)).map(|since| since.plus_millis(delete));
     stop.into_iter().chain(delete).min()
 }

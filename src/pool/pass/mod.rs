@@ -22,13 +22,15 @@ use super::draft::Draft;
 use super::{Act, Inputs, Pool, status};
 use crate::object::{Tick, Time};
 
-const ORDER: [fn(&mut Draft<'_>) -> Option<Act>; 22] = [
+const ORDER: [fn(&mut Draft<'_>) -> Option<Act>; 24] = [
     expire::by_time,
     release::wish,
     release::revoked,
     give_up::overdue_build,
+    give_up::overdue_recycle,
     give_up::down_too_long,
     end::waiting_lease,
+    end::recycle,
     end::member,
     end::pool,
     expire::retention,
@@ -60,11 +62,11 @@ pub fn next(draft: &mut Draft<'_>) -> Act {
 pub fn next_deadline(pool: &Pool, tick: &Tick) -> Option<Time> {
     let deadlines = [
         expire::deadline(pool, tick),
-        release::deadline(pool, tick.wall),
-        give_up::deadline(pool, tick.wall),
-        build::deadline(pool, tick.wall),
-        age::deadline(pool, tick.wall),
-        let_go::deadline(pool, tick.wall),
+        release::deadline(pool, tick.steady),
+        give_up::deadline(pool, tick.steady),
+        build::deadline(pool, tick.steady),
+        age::deadline(pool, tick.steady),
+        let_go::deadline(pool, tick.steady),
     ];
     deadlines.into_iter().flatten().min()
 }

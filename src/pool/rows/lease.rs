@@ -26,6 +26,11 @@ pub struct Lease {
     pub waits_for: Option<WaitsFor>,
     /// In any other phase: what a person should know, if anything.
     pub message: String,
+    /// What the member it is bound to still had to do when it was bound.
+    pub start: Option<Start>,
+    /// On the steady clock, like what it waited from there until it was first Ready.
+    pub asked_at: Time,
+    pub waited_millis: Option<i64>,
     pub bound_at: Option<Time>,
     pub ready_at: Option<Time>,
     pub ended_at: Option<Time>,
@@ -34,13 +39,24 @@ pub struct Lease {
     pub release: Option<Release>,
     /// Only when Failed.
     pub reason: Option<FailedReason>,
-    /// On the monotonic clock: one maxTerm after the last renewal, so that a wall clock stepped
-    /// back extends nothing (rule L21).
-    pub term_ends_monotonic_ms: u64,
+    /// On the steady clock: one maxTerm after the last renewal, so that a wall clock stepped back
+    /// extends nothing (rule L21).
+    pub term_ends: Time,
     /// When the condition `Bound` last changed.
     pub bound_changed: Time,
     /// When the condition `Ready` last changed.
     pub ready_changed: Time,
+}
+
+/// How a bound lease comes to its member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Start {
+    /// It was idle and running.
+    Warm,
+    /// It was stopped, or being started.
+    Resumed,
+    /// It was being built.
+    Cold,
 }
 
 /// The other side of a binding.
@@ -149,7 +165,7 @@ impl Lease {
                 bound_at: self.bound_at,
                 ready_at: self.ready_at,
                 ended_at: self.ended_at,
-                wait_seconds: self.ready_at.map(|ready| ready.millis_since(self.created()).max(0) / 1000),
+                wait_seconds: self.waited_millis.map(|millis| millis / 1000),
                 ssh: self.ssh.clone(),
                 release: self.release.clone(),
                 reason: self.reason,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ulid::Ulid;
 
 use super::Bond;
-use crate::machine::{AgentInfo, Power};
+use crate::machine::{AgentInfo, Power, RecycleOrder};
 use crate::object::{
     AgentStatus, Condition, MachineStatus, MemberState, Metadata, RELEASE_FINALIZER, SERVER_PREFIX,
     SshAccess, Time, Truth, Workstation, WorkstationPhase, WorkstationSpec, WorkstationStatus,
@@ -23,8 +23,11 @@ pub struct Member {
     pub provider: String,
     pub state: MemberState,
     /// When `state` last changed, or the member was uncordoned: what the idle timers count from,
-    /// and the order in which building and starting members were begun.
+    /// and the order in which building and starting members were begun. This and every other moment
+    /// here is of the steady clock.
     pub since: Time,
+    /// When it was ordered: what maxAge counts from.
+    pub born: Time,
     /// The lease it is bound to.
     pub lease: Option<Bond>,
     /// How often it was recycled.
@@ -44,8 +47,20 @@ pub struct Member {
     pub revoke_by: Option<Time>,
     /// Since when a machine that should run does not (rule L17).
     pub down_since: Option<Time>,
+    /// Only while Recycling.
+    pub recycling: Option<Recycling>,
+    /// The id of its last recycle, shown as `spec.recycleNonce`.
+    pub recycle_nonce: Option<Ulid>,
     pub wanted: Wanted,
     pub observed: Observed,
+}
+
+/// A recycle under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recycling {
+    pub order: RecycleOrder,
+    /// The boot it began in; none while the machine was down and is being started for it.
+    pub boot: Option<Ulid>,
 }
 
 /// Whether a new member stays running or is stopped once it is ready (rule W3).
@@ -172,6 +187,7 @@ impl Member {
         let mut spec = WorkstationSpec::clone(&self.spec);
         spec.cordoned = self.cordoned;
         spec.stopped = self.shown_power() == Power::Stopped;
+        spec.recycle_nonce = self.recycle_nonce.map(|id| id.to_string()).unwrap_or_default();
         Workstation { status: self.status(metadata.generation), metadata, spec }
     }
 

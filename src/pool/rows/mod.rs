@@ -7,6 +7,6 @@ mod member;
 mod pool_row;
 
 pub use event::EventRow;
-pub use lease::{Bond, Lease, WaitsFor};
-pub use member::{Destination, Member, Observed, Sighting, Wanted};
+pub use lease::{Bond, Lease, Start, WaitsFor};
+pub use member::{Destination, Member, Observed, Recycling, Sighting, Wanted};
 pub use pool_row::{BackOff, Health, PoolRow};

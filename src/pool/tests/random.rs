@@ -295,5 +295,5 @@ fn come_to_rest(world: &mut World) {
 }
 
 fn unknown_fact() -> Fact {
-    Fact { member_uid: ulid::Ulid(1), observed_revision: 1, machine: Machine::Absent }
+    Fact { member_uid: ulid::Ulid(1), observed_revision: 1, machine: Machine::Absent, recycle: None }
 }

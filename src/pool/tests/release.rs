@@ -91,9 +91,16 @@ fn the_first_reason_that_applies_is_the_one_reported() {
     let with_block = json!({"recycle": {}, "maxAge": "1h"});
     let reason = |world: &World| world.get("a").release.clone().expect("a release").reason;
 
-    let mut world = ready(with_block.clone());
+    let mut world = World::new(with_block.clone());
+    world.capabilities = Vec::new();
+    world.lease("a");
+    world.settle();
     world.recycle("a");
-    assert_eq!(reason(&world), Some(NotRecycled::RecycleUnsupported));
+    assert_eq!(reason(&world), Some(NotRecycled::RecycleUnsupported), "the agent is too old");
+
+    let mut world = ready(json!({"recycle": {"reset": "disk"}}));
+    world.recycle("a");
+    assert_eq!(reason(&world), Some(NotRecycled::RecycleUnsupported), "the provider cannot reset");
 
     let mut world = ready(with_block.clone());
     world.cordon(world.member_of("a"), true).expect("cordoned");
@@ -267,7 +274,8 @@ fn a_member_lost_while_releasing_is_deleted_and_the_lease_goes() {
     assert!(world.find("a").is_none());
 }
 
-// rule A2; case 25 (actions-runner-controller#811)
+// rule A2
+// case 25 (actions-runner-controller#811)
 #[test]
 fn access_is_gone_from_the_want_before_the_next_holder_comes() {
     let mut world = World::new(json!({}));

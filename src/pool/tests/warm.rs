@@ -89,8 +89,7 @@ fn a_member_is_let_go_only_when_it_has_itself_waited_its_time() {
 #[test]
 fn a_provider_that_cannot_stop_deletes_instead() {
     let mut world = World::new(json!({"warm": {"running": 1, "stopped": 1}}));
-    let provider =
-        ProviderState { name: "sandbox".into(), unavailable: None, stopping: Stopping::Impossible };
+    let provider = ProviderState { stopping: Stopping::Impossible, ..world.inputs.providers[0].clone() };
     world.inputs.providers = [provider].into();
     world.settle();
     assert_eq!(world.counts(), [0, 0, 1, 0, 0, 0, 0], "nothing is built to be stopped");
@@ -185,7 +184,8 @@ fn at_size_max_an_aged_member_makes_way_for_its_replacement() {
     assert_ne!(world.only(MemberState::IdleRunning), old);
 }
 
-// rule W8; case 9 (OpenSandbox#1423): nothing has changed, so nothing is written
+// rule W8
+// case 9 (OpenSandbox#1423)
 #[test]
 fn a_pool_with_nothing_to_do_writes_nothing_and_wakes_for_nothing() {
     let mut world = World::warm(json!({"warm": {"running": 2, "stopped": 1}}));

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use ulid::Ulid;
 
-use crate::machine::{AgentInfo, Fact, Failure, Machine, Power, Running, Want};
+use crate::machine::{
+    AgentInfo, Fact, Failure, Machine, Power, RECYCLE_CAPABILITY, RecycleReport, RecycleStage, Running, Want,
+};
 use crate::object::{
     LeasePhase, MemberState, Span, Subject, Tick, Time, Workstation, WorkstationPool, WorkstationPoolLease,
 };
@@ -18,12 +20,16 @@ pub const START: i64 = 1_790_000_000_000;
 pub struct World {
     pub pool: Pool,
     pub now: Time,
-    pub monotonic_ms: u64,
+    pub steady: Time,
     pub inputs: Inputs,
     /// The newest want each machine was given.
     pub wants: BTreeMap<Ulid, Want>,
     /// What was done, in order.
     pub acts: Vec<Act>,
+    /// What happened, in order.
+    pub happened: Vec<Happening>,
+    /// What agents say they can do.
+    pub capabilities: Vec<String>,
     /// Every row that was ever written, counted.
     pub writes: usize,
     stored: Stored,
@@ -70,13 +76,14 @@ impl World {
         Self {
             pool: Pool::load(row.clone(), [], [], []),
             now: Time::from_millis(START),
-            monotonic_ms: 1_000_000,
+            steady: Time::from_millis(START),
             inputs: Inputs {
                 room: Room::Unlimited,
                 providers: [ProviderState {
                     name: "sandbox".into(),
                     unavailable: None,
                     stopping: Stopping::Possible,
+                    resetting: Resetting::Impossible,
                 }]
                 .into(),
                 owner_keys: OwnerKeys::new(vec!["ssh-ed25519 OWNER".into()]),
@@ -85,6 +92,8 @@ impl World {
             },
             wants: BTreeMap::new(),
             acts: Vec::new(),
+            happened: Vec::new(),
+            capabilities: vec![RECYCLE_CAPABILITY.into()],
             writes: 0,
             stored: Stored {
                 row,
@@ -107,7 +116,7 @@ impl World {
 
     pub fn tick(&mut self) -> Tick {
         self.ticks += 1;
-        Tick { wall: self.now, monotonic_ms: self.monotonic_ms, entropy: self.ticks }
+        Tick { wall: self.now, steady: self.steady, entropy: self.ticks }
     }
 
     /// One command: decided, stored, evolved.
@@ -118,7 +127,9 @@ impl World {
             self.stored.apply(change);
         }
         self.writes += decision.changes.len();
+        self.happened.extend(happenings(&self.pool, &decision));
         self.pool.evolve_all(&decision.changes);
+        self.check_the_count();
         assert!(
             self.pool.has_ended() || self.reloaded() == self.pool,
             "a pool read back from its rows is another"
@@ -131,6 +142,36 @@ impl World {
             self.acts.push(decision.act);
         }
         Ok(decision)
+    }
+
+    /// What has happened adds up to what is there.
+    fn check_the_count(&self) {
+        let count = |of: fn(&Happening) -> bool| self.happened.iter().filter(|h| of(h)).count();
+        let going =
+            |l: &&Lease| !l.is_over() && !matches!(l.phase, LeasePhase::Releasing | LeasePhase::Failed);
+        let created = count(|h| matches!(h, Happening::LeaseCreated));
+        let ended = count(|h| matches!(h, Happening::LeaseEnded(_)));
+        assert_eq!(created - ended, self.pool.leases().filter(going).count(), "leases");
+        let bound = count(|h| matches!(h, Happening::LeaseBound { .. }));
+        let waiting = count(|h| matches!(h, Happening::LeaseWaitsAgain));
+        let unbound = count(|h| {
+            let Happening::LeaseEnded(ending) = h else { return false };
+            matches!(ending, Ending::Cancelled | Ending::ExpiredUnbound | Ending::PoolDeleted)
+        });
+        let held = self.pool.leases().filter(going).filter(|lease| lease.member.is_some()).count();
+        assert_eq!(bound - waiting - (ended - unbound), held, "bound leases");
+        let there: Vec<_> = self.pool.members().filter(|member| !member.is_over()).collect();
+        let [ordered, built, removed, gone, failed] = [
+            count(|h| matches!(h, Happening::BuildOrdered)),
+            count(|h| matches!(h, Happening::MemberBuilt { .. })),
+            count(|h| matches!(h, Happening::MemberRemoved(_))),
+            count(|h| matches!(h, Happening::MemberGone)),
+            count(|h| matches!(h, Happening::BuildFailed(_))),
+        ];
+        assert_eq!(ordered - gone, there.len(), "members");
+        let deleting = there.iter().filter(|member| member.state == MemberState::Deleting).count();
+        assert_eq!(removed - gone, deleting, "deletes");
+        assert!(built + failed <= ordered, "builds");
     }
 
     /// Passes until nothing is due; returns how many acts that took.
@@ -153,7 +194,10 @@ impl World {
         {
             let (uid, want) = (*uid, want.clone());
             let machine = self.obeying(&want);
-            self.fact(uid, machine);
+            match want.recycle {
+                Some(order) if !want.gone => self.report(uid, order.id, RecycleStage::Succeeded),
+                Some(_) | None => self.fact(uid, machine),
+            }
             self.reported.insert(uid, want.revision);
         }
     }
@@ -170,6 +214,11 @@ impl World {
         }
     }
 
+    /// The machine comes up in another boot next time.
+    pub fn forget_boot(&mut self, uid: Ulid) {
+        self.boots.remove(&uid);
+    }
+
     /// A machine that is up, configured, and has taken its keys.
     pub fn up(&mut self, uid: Ulid) -> Machine {
         let next = (Ulid(self.ticks + 1), self.now);
@@ -181,7 +230,7 @@ impl World {
             keys_confirmed: true,
             agent: AgentInfo {
                 version: "1".into(),
-                capabilities: Vec::new(),
+                capabilities: self.capabilities.clone(),
                 login_user: "dev".into(),
                 host_keys: vec!["ssh-ed25519 HOST".into()],
                 image: "host-1".into(),
@@ -203,8 +252,29 @@ impl World {
 
     /// A machine reports under some want.
     pub fn fact_at(&mut self, uid: Ulid, observed_revision: u64, machine: Machine) {
-        let fact = Fact { member_uid: uid, observed_revision, machine };
+        let fact = Fact { member_uid: uid, observed_revision, machine, recycle: None };
         self.command(Command::Fact(fact)).expect("a fact is never refused");
+        self.run();
+    }
+
+    /// A machine that is up reports on a recycle, and the pool looks.
+    pub fn report(&mut self, uid: Ulid, id: Ulid, stage: RecycleStage) {
+        let machine = self.up(uid);
+        let observed_revision = self.wants[&uid].revision;
+        let recycle = Some(RecycleReport { id, stage });
+        let fact = Fact { member_uid: uid, observed_revision, machine, recycle };
+        self.command(Command::Fact(fact)).expect("a fact is never refused");
+        self.run();
+    }
+
+    /// The recycle a member is wanted to carry out.
+    pub fn order_of(&self, uid: Ulid) -> crate::machine::RecycleOrder {
+        self.wants[&uid].recycle.expect("a recycle is wanted")
+    }
+
+    /// Somebody sets the wall clock; the steady one goes on.
+    pub fn step_wall(&mut self, millis: i64) {
+        self.now = self.now.plus_millis(millis);
         self.run();
     }
 
@@ -214,37 +284,37 @@ impl World {
 
     /// Time passes, stopping wherever something falls due; machines do nothing.
     pub fn advance(&mut self, span: &str) {
-        let end = self.now.plus_millis(millis(span));
+        let end = self.steady.plus_millis(millis(span));
         loop {
             self.run();
             let tick = self.tick();
             match self.pool.next_deadline(&tick).filter(|deadline| *deadline <= end) {
-                Some(deadline) => self.turn_clocks(deadline.millis_since(self.now)),
+                Some(deadline) => self.turn_clocks(deadline.millis_since(self.steady)),
                 None => break,
             }
         }
-        self.turn_clocks(end.millis_since(self.now));
+        self.turn_clocks(end.millis_since(self.steady));
         self.run();
     }
 
     /// The same, with machines that do as they are told.
     pub fn live(&mut self, span: &str) {
-        let end = self.now.plus_millis(millis(span));
+        let end = self.steady.plus_millis(millis(span));
         loop {
             self.settle();
             let tick = self.tick();
             match self.pool.next_deadline(&tick).filter(|deadline| *deadline <= end) {
-                Some(deadline) => self.turn_clocks(deadline.millis_since(self.now)),
+                Some(deadline) => self.turn_clocks(deadline.millis_since(self.steady)),
                 None => break,
             }
         }
-        self.turn_clocks(end.millis_since(self.now));
+        self.turn_clocks(end.millis_since(self.steady));
         self.settle();
     }
 
     fn turn_clocks(&mut self, millis: i64) {
         self.now = self.now.plus_millis(millis);
-        self.monotonic_ms += u64::try_from(millis).expect("time goes forward");
+        self.steady = self.steady.plus_millis(millis);
     }
 
     /// The daemon dies and comes back.

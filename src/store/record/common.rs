@@ -25,6 +25,13 @@ pub(super) struct MetadataV1 {
     owner_references: Vec<OwnerReferenceV1>,
 }
 
+impl MetadataV1 {
+    /// When the object was created.
+    pub(super) fn created_ms(&self) -> i64 {
+        self.created_ms.unwrap_or_default()
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 pub(super) struct OwnerReferenceV1 {
     api_version: String,

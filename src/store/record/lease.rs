@@ -9,7 +9,7 @@ use crate::object::{
     FailedReason, LeasePhase, LeaseSpec, LeaseState, NotRecycled, Outcome, PoolRef, Release, Time,
     WORKSTATIONS_GROUP,
 };
-use crate::pool::{Lease, WaitsFor};
+use crate::pool::{Lease, Start, WaitsFor};
 use crate::view::Resource;
 
 #[derive(Serialize, Deserialize)]
@@ -33,6 +33,35 @@ struct LeaseV1 {
     release: Option<ReleaseV1>,
     reason: Option<FailedReasonV1>,
     term_ends_monotonic_ms: u64,
+    bound_changed_ms: i64,
+    ready_changed_ms: i64,
+}
+
+/// Knows how long it waited for what, and moments on the steady clock.
+#[derive(Serialize, Deserialize)]
+struct LeaseV2 {
+    metadata: MetadataV1,
+    pool_name: String,
+    state: LeaseStateV1,
+    expires_at_ms: Option<i64>,
+    authorized_keys: Vec<String>,
+    pool_uid: u128,
+    holder: SubjectV1,
+    phase: LeasePhaseV1,
+    observed_generation: i64,
+    member: Option<BondV1>,
+    waits_for: Option<WaitsForV1>,
+    message: String,
+    start: Option<StartV2>,
+    asked_at_ms: i64,
+    waited_ms: Option<i64>,
+    bound_at_ms: Option<i64>,
+    ready_at_ms: Option<i64>,
+    ended_at_ms: Option<i64>,
+    ssh: Option<SshAccessV1>,
+    release: Option<ReleaseV1>,
+    reason: Option<FailedReasonV1>,
+    term_ends_ms: i64,
     bound_changed_ms: i64,
     ready_changed_ms: i64,
 }
@@ -78,6 +107,7 @@ macro_rules! frozen_enum {
     };
 }
 
+frozen_enum!(StartV2 = Start { Warm, Resumed, Cold });
 frozen_enum!(LeaseStateV1 = LeaseState { Needed, Recycle, Done });
 frozen_enum!(LeasePhaseV1 = LeasePhase { Pending, Starting, Ready, Recycling, Releasing, Failed });
 frozen_enum!(OutcomeV1 = Outcome { Deleted, Recycled });
@@ -152,7 +182,7 @@ impl From<ReleaseV1> for Release {
     }
 }
 
-impl From<&Lease> for LeaseV1 {
+impl From<&Lease> for LeaseV2 {
     fn from(live: &Lease) -> Self {
         let LeaseSpec { workstation_pool_ref, state, expires_at, authorized_keys } = &live.spec;
         Self {
@@ -168,21 +198,24 @@ impl From<&Lease> for LeaseV1 {
             member: live.member.as_ref().map(Into::into),
             waits_for: live.waits_for.as_ref().map(Into::into),
             message: live.message.clone(),
+            start: live.start.map(Into::into),
+            asked_at_ms: live.asked_at.millis(),
+            waited_ms: live.waited_millis,
             bound_at_ms: live.bound_at.map(Time::millis),
             ready_at_ms: live.ready_at.map(Time::millis),
             ended_at_ms: live.ended_at.map(Time::millis),
             ssh: live.ssh.as_ref().map(Into::into),
             release: live.release.as_ref().map(Into::into),
             reason: live.reason.map(Into::into),
-            term_ends_monotonic_ms: live.term_ends_monotonic_ms,
+            term_ends_ms: live.term_ends.millis(),
             bound_changed_ms: live.bound_changed.millis(),
             ready_changed_ms: live.ready_changed.millis(),
         }
     }
 }
 
-impl From<LeaseV1> for Lease {
-    fn from(stored: LeaseV1) -> Self {
+impl From<LeaseV2> for Lease {
+    fn from(stored: LeaseV2) -> Self {
         Self {
             metadata: stored.metadata.into(),
             spec: LeaseSpec {
@@ -198,15 +231,51 @@ impl From<LeaseV1> for Lease {
             member: stored.member.map(Into::into),
             waits_for: stored.waits_for.map(Into::into),
             message: stored.message,
+            start: stored.start.map(Into::into),
+            asked_at: Time::from_millis(stored.asked_at_ms),
+            waited_millis: stored.waited_ms,
             bound_at: stored.bound_at_ms.map(Time::from_millis),
             ready_at: stored.ready_at_ms.map(Time::from_millis),
             ended_at: stored.ended_at_ms.map(Time::from_millis),
             ssh: stored.ssh.map(Into::into),
             release: stored.release.map(Into::into),
             reason: stored.reason.map(Into::into),
-            term_ends_monotonic_ms: stored.term_ends_monotonic_ms,
+            term_ends: Time::from_millis(stored.term_ends_ms),
             bound_changed: Time::from_millis(stored.bound_changed_ms),
             ready_changed: Time::from_millis(stored.ready_changed_ms),
+        }
+    }
+}
+
+/// Its term was told on a clock that ends with the host's boot: `expiresAt` is never later.
+impl From<LeaseV1> for LeaseV2 {
+    fn from(old: LeaseV1) -> Self {
+        let asked_at_ms = old.metadata.created_ms();
+        Self {
+            metadata: old.metadata,
+            pool_name: old.pool_name,
+            state: old.state,
+            expires_at_ms: old.expires_at_ms,
+            authorized_keys: old.authorized_keys,
+            pool_uid: old.pool_uid,
+            holder: old.holder,
+            phase: old.phase,
+            observed_generation: old.observed_generation,
+            member: old.member,
+            waits_for: old.waits_for,
+            message: old.message,
+            start: None,
+            asked_at_ms,
+            waited_ms: old.ready_at_ms.map(|ready| ready.saturating_sub(asked_at_ms).max(0)),
+            bound_at_ms: old.bound_at_ms,
+            ready_at_ms: old.ready_at_ms,
+            ended_at_ms: old.ended_at_ms,
+            ssh: old.ssh,
+            release: old.release,
+            reason: old.reason,
+            term_ends_ms: old.expires_at_ms.unwrap_or_default(),
+            bound_changed_ms: old.bound_changed_ms,
+            ready_changed_ms: old.ready_changed_ms,
         }
     }
 }
@@ -214,15 +283,16 @@ impl From<LeaseV1> for Lease {
 impl Stored for Lease {
     const SHOWN: Shown =
         Shown { group: WORKSTATIONS_GROUP, plural: "workstationpoolleases", kind: "WorkstationPoolLease" };
-    const NEWEST_VERSION: u8 = 1;
+    const NEWEST_VERSION: u8 = 2;
 
     fn encode(&self) -> Vec<u8> {
-        to_bytes(&LeaseV1::from(self))
+        to_bytes(&LeaseV2::from(self))
     }
 
     fn decode(type_version: u8, payload: &[u8]) -> Result<Self, Unreadable> {
         match type_version {
-            1 => Ok(from_bytes::<LeaseV1>(payload)?.into()),
+            1 => Ok(LeaseV2::from(from_bytes::<LeaseV1>(payload)?).into()),
+            2 => Ok(from_bytes::<LeaseV2>(payload)?.into()),
             found => Err(Unreadable::UnknownType { found, newest: Self::NEWEST_VERSION }),
         }
     }

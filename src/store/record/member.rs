@@ -8,8 +8,9 @@ use ulid::Ulid;
 use super::common::{AgentV1, BondV1, MetadataV1};
 use super::declared::DeclaredV1;
 use super::{Shown, Stored, Unreadable, from_bytes, shown, to_bytes};
-use crate::object::{MemberState, Time, WORKSTATIONS_GROUP, WorkstationSpec};
-use crate::pool::{Destination, Member, Observed, Sighting, Wanted};
+use crate::machine::RecycleOrder;
+use crate::object::{MemberState, Reset, Time, WORKSTATIONS_GROUP, WorkstationSpec};
+use crate::pool::{Destination, Member, Observed, Recycling, Sighting, Wanted};
 use crate::view::Resource;
 
 #[derive(Serialize, Deserialize)]
@@ -33,6 +34,43 @@ struct MemberV1 {
     down_since_ms: Option<i64>,
     wanted: WantedV1,
     observed: ObservedV1,
+}
+
+/// Knows of recycles, and of moments on the steady clock.
+#[derive(Serialize, Deserialize)]
+struct MemberV2 {
+    metadata: MetadataV1,
+    pool_uid: u128,
+    spec: DeclaredV1,
+    template_hash: String,
+    provider: String,
+    state: MemberStateV1,
+    since_ms: i64,
+    born_ms: i64,
+    lease: Option<BondV1>,
+    reuses: u32,
+    cordoned: bool,
+    last_used_ms: i64,
+    destination: DestinationV1,
+    aged: bool,
+    build_by_ms: Option<i64>,
+    unplaceable: Option<String>,
+    revoke_by_ms: Option<i64>,
+    down_since_ms: Option<i64>,
+    recycling: Option<RecyclingV2>,
+    recycle_nonce: Option<u128>,
+    wanted: WantedV1,
+    observed: ObservedV1,
+}
+
+/// A recycle under way.
+#[derive(Serialize, Deserialize)]
+struct RecyclingV2 {
+    id: u128,
+    by_ms: i64,
+    reboot: bool,
+    reset_disk: bool,
+    boot: Option<u128>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -179,7 +217,37 @@ impl From<ObservedV1> for Observed {
     }
 }
 
-impl From<&Member> for MemberV1 {
+impl From<&Recycling> for RecyclingV2 {
+    fn from(live: &Recycling) -> Self {
+        let RecycleOrder { id, by, reboot, reset } = live.order;
+        Self {
+            id: id.0,
+            by_ms: by.millis(),
+            reboot,
+            reset_disk: match reset {
+                Reset::None => false,
+                Reset::Disk => true,
+            },
+            boot: live.boot.map(|boot| boot.0),
+        }
+    }
+}
+
+impl From<RecyclingV2> for Recycling {
+    fn from(stored: RecyclingV2) -> Self {
+        Self {
+            order: RecycleOrder {
+                id: Ulid(stored.id),
+                by: Time::from_millis(stored.by_ms),
+                reboot: stored.reboot,
+                reset: if stored.reset_disk { Reset::Disk } else { Reset::None },
+            },
+            boot: stored.boot.map(Ulid),
+        }
+    }
+}
+
+impl From<&Member> for MemberV2 {
     fn from(live: &Member) -> Self {
         let Wanted { revision, digest, keys_revision, keys_digest, owner_digest } = live.wanted;
         Self {
@@ -190,6 +258,7 @@ impl From<&Member> for MemberV1 {
             provider: live.provider.clone(),
             state: live.state.into(),
             since_ms: live.since.millis(),
+            born_ms: live.born.millis(),
             lease: live.lease.as_ref().map(Into::into),
             reuses: live.reuses,
             cordoned: live.cordoned,
@@ -203,16 +272,18 @@ impl From<&Member> for MemberV1 {
             unplaceable: live.unplaceable.clone(),
             revoke_by_ms: live.revoke_by.map(Time::millis),
             down_since_ms: live.down_since.map(Time::millis),
+            recycling: live.recycling.as_ref().map(Into::into),
+            recycle_nonce: live.recycle_nonce.map(|nonce| nonce.0),
             wanted: WantedV1 { revision, digest, keys_revision, keys_digest, owner_digest },
             observed: (&live.observed).into(),
         }
     }
 }
 
-impl TryFrom<MemberV1> for Member {
+impl TryFrom<MemberV2> for Member {
     type Error = Unreadable;
 
-    fn try_from(stored: MemberV1) -> Result<Self, Unreadable> {
+    fn try_from(stored: MemberV2) -> Result<Self, Unreadable> {
         let WantedV1 { revision, digest, keys_revision, keys_digest, owner_digest } = stored.wanted;
         Ok(Self {
             metadata: stored.metadata.into(),
@@ -222,6 +293,7 @@ impl TryFrom<MemberV1> for Member {
             provider: stored.provider,
             state: stored.state.into(),
             since: Time::from_millis(stored.since_ms),
+            born: Time::from_millis(stored.born_ms),
             lease: stored.lease.map(Into::into),
             reuses: stored.reuses,
             cordoned: stored.cordoned,
@@ -235,23 +307,56 @@ impl TryFrom<MemberV1> for Member {
             unplaceable: stored.unplaceable,
             revoke_by: stored.revoke_by_ms.map(Time::from_millis),
             down_since: stored.down_since_ms.map(Time::from_millis),
+            recycling: stored.recycling.map(Into::into),
+            recycle_nonce: stored.recycle_nonce.map(Ulid),
             wanted: Wanted { revision, digest, keys_revision, keys_digest, owner_digest },
             observed: stored.observed.into(),
         })
     }
 }
 
+/// Its times were of the wall clock, from which the steady one starts; nothing was ever recycled.
+impl From<MemberV1> for MemberV2 {
+    fn from(old: MemberV1) -> Self {
+        Self {
+            born_ms: old.metadata.created_ms(),
+            metadata: old.metadata,
+            pool_uid: old.pool_uid,
+            spec: old.spec,
+            template_hash: old.template_hash,
+            provider: old.provider,
+            state: old.state,
+            since_ms: old.since_ms,
+            lease: old.lease,
+            reuses: old.reuses,
+            cordoned: old.cordoned,
+            last_used_ms: old.last_used_ms,
+            destination: old.destination,
+            aged: old.aged,
+            build_by_ms: old.build_by_ms,
+            unplaceable: old.unplaceable,
+            revoke_by_ms: old.revoke_by_ms,
+            down_since_ms: old.down_since_ms,
+            recycling: None,
+            recycle_nonce: None,
+            wanted: old.wanted,
+            observed: old.observed,
+        }
+    }
+}
+
 impl Stored for Member {
     const SHOWN: Shown = Shown { group: WORKSTATIONS_GROUP, plural: "workstations", kind: "Workstation" };
-    const NEWEST_VERSION: u8 = 1;
+    const NEWEST_VERSION: u8 = 2;
 
     fn encode(&self) -> Vec<u8> {
-        to_bytes(&MemberV1::from(self))
+        to_bytes(&MemberV2::from(self))
     }
 
     fn decode(type_version: u8, payload: &[u8]) -> Result<Self, Unreadable> {
         match type_version {
-            1 => from_bytes::<MemberV1>(payload)?.try_into(),
+            1 => MemberV2::from(from_bytes::<MemberV1>(payload)?).try_into(),
+            2 => from_bytes::<MemberV2>(payload)?.try_into(),
             found => Err(Unreadable::UnknownType { found, newest: Self::NEWEST_VERSION }),
         }
     }

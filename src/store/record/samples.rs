@@ -8,16 +8,16 @@ use ulid::Ulid;
 
 use super::{Record, RecordKind};
 use crate::fleet::{Asked, Station};
-use crate::machine::{AgentInfo, MachineSpec, Power, Running, Setup};
+use crate::machine::{AgentInfo, MachineSpec, Power, RecycleOrder, Running, Setup};
 use crate::object::{
     Device, DeviceSpec, EventType, FailedReason, Identity, Image, LastFailure, LeasePhase, LeaseSpec,
     LeaseState, MemberState, Metadata, Namespace, NamespaceSpec, NotRecycled, ObjectReference, Outcome,
-    OwnerReference, PoolRef, PoolSpec, PoolStatus, Quota, Release, SshAccess, Subject, SubjectKind, Time,
-    User, UserSpec, WorkstationPhase, WorkstationSpec,
+    OwnerReference, PoolRef, PoolSpec, PoolStatus, Quota, Release, Reset, SshAccess, Subject, SubjectKind,
+    Time, User, UserSpec, WorkstationPhase, WorkstationSpec,
 };
 use crate::pool::{
-    BackOff, Bond, Destination, EventRow, Health, Lease, Member, Observed, PoolRow, Sighting, WaitsFor,
-    Wanted,
+    BackOff, Bond, Destination, EventRow, Health, Lease, Member, Observed, PoolRow, Recycling, Sighting,
+    Start, WaitsFor, Wanted,
 };
 
 const UID: Ulid = Ulid(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
@@ -156,6 +156,9 @@ fn full_lease(number: usize, waits_for: WaitsFor) -> Lease {
         member: Some(bond()),
         waits_for: Some(waits_for),
         message: "a message".into(),
+        start: Some(pick(&[Start::Warm, Start::Resumed, Start::Cold], number)),
+        asked_at: at(8),
+        waited_millis: Some(9),
         bound_at: Some(at(2)),
         ready_at: Some(at(3)),
         ended_at: Some(at(4)),
@@ -173,7 +176,7 @@ fn full_lease(number: usize, waits_for: WaitsFor) -> Lease {
             at: Some(at(5)),
         }),
         reason: Some(pick(&reasons, number)),
-        term_ends_monotonic_ms: 86_400_000,
+        term_ends: at(10),
         bound_changed: at(6),
         ready_changed: at(7),
     }
@@ -195,13 +198,16 @@ fn bare_lease() -> Lease {
         member: None,
         waits_for: None,
         message: String::new(),
+        start: None,
+        asked_at: at(0),
+        waited_millis: None,
         bound_at: None,
         ready_at: None,
         ended_at: None,
         ssh: None,
         release: None,
         reason: None,
-        term_ends_monotonic_ms: 0,
+        term_ends: at(0),
         bound_changed: at(0),
         ready_changed: at(0),
     }
@@ -241,6 +247,7 @@ fn full_member(number: usize, state: MemberState) -> Member {
         provider: "sandbox".into(),
         state,
         since: at(1),
+        born: at(7),
         lease: Some(bond()),
         reuses: 2,
         cordoned: true,
@@ -251,6 +258,16 @@ fn full_member(number: usize, state: MemberState) -> Member {
         unplaceable: Some("no room".into()),
         revoke_by: Some(at(4)),
         down_since: Some(at(5)),
+        recycling: Some(Recycling {
+            order: RecycleOrder {
+                id: Ulid(10),
+                by: at(8),
+                reboot: number.is_multiple_of(2),
+                reset: pick(&[Reset::None, Reset::Disk], number),
+            },
+            boot: Some(Ulid(9)),
+        }),
+        recycle_nonce: Some(Ulid(10)),
         wanted: Wanted { revision: 5, digest: 6, keys_revision: 4, keys_digest: 7, owner_digest: 8 },
         observed: Observed {
             revision: 5,
@@ -276,6 +293,7 @@ fn bare_member() -> Member {
         provider: String::new(),
         state: MemberState::Building,
         since: at(0),
+        born: at(0),
         lease: None,
         reuses: 0,
         cordoned: false,
@@ -286,6 +304,8 @@ fn bare_member() -> Member {
         unplaceable: None,
         revoke_by: None,
         down_since: None,
+        recycling: None,
+        recycle_nonce: None,
         wanted: Wanted::default(),
         observed: Observed::default(),
     }

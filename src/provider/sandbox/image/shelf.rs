@@ -98,7 +98,7 @@ impl Shelf {
             let _ = fs::remove_dir_all(&building);
             return Err(error);
         }
-        let took_ms = clock::monotonic_ms().saturating_sub(tick.monotonic_ms);
+        let took_ms = clock::steady().millis_since(tick.steady);
         tracing::info!(image = self.name, generation = %ulid, took_ms, "took an image generation");
         Ok(self.generation_of(ulid))
     }
