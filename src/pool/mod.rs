@@ -233,9 +233,9 @@ impl Pool {
         self.members_by.counts.building.saturating_sub(u32::try_from(unplaceable).unwrap_or(u32::MAX))
     }
 
-    /// Whether it would begin a build now if it were its turn (rule F4).
-    pub fn waits_for_turn(&self, tick: &Tick, inputs: &Inputs) -> bool {
-        status::held(&Draft::new(self, tick, inputs)) == Some(WaitsFor::Turn)
+    /// What keeps it from a build it would begin now.
+    pub fn held(&self, tick: &Tick, inputs: &Inputs) -> Option<WaitsFor> {
+        status::held(&Draft::new(self, tick, inputs))
     }
 
     /// One lease.
