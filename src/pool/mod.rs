@@ -95,7 +95,7 @@ use ulid::Ulid;
 use self::draft::Draft;
 use self::index::{LeaseIndex, MemberIndex, Moments, Step};
 use crate::machine::Want;
-use crate::object::{Subject, Tick, Time, WorkstationPool};
+use crate::object::{MemberState, Subject, Tick, Time, WorkstationPool};
 
 /// One pool in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,8 +228,9 @@ impl Pool {
     /// How many builds are under way: what `builds_at_once_max` bounds over all pools (rule F4).
     /// Those that cannot be placed wait for room, and hold up nobody meanwhile.
     pub fn builds_in_flight(&self) -> u32 {
-        let unplaceable = u32::try_from(self.members_by.unplaceable.len()).unwrap_or(u32::MAX);
-        self.members_by.counts.building.saturating_sub(unplaceable)
+        let builds = |uid: &&Ulid| self.members.get(uid).is_some_and(|m| m.state == MemberState::Building);
+        let unplaceable = self.members_by.unplaceable.iter().filter(builds).count();
+        self.members_by.counts.building.saturating_sub(u32::try_from(unplaceable).unwrap_or(u32::MAX))
     }
 
     /// Whether it would begin a build now if it were its turn (rule F4).
