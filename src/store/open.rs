@@ -18,7 +18,8 @@ use super::record::{Record, RecordId};
 use super::submission::OwnerId;
 use super::witness::Witness;
 use super::{Handle, Store, StoreError, StoreOptions, envelope, key};
-use crate::view::{Resource, ViewWriter};
+use crate::object::UsageRow;
+use crate::view::{Applied, Resource, ViewWriter};
 
 /// As `Store::open`.
 pub(super) fn open(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result<Store, StoreError> {
@@ -34,9 +35,10 @@ pub(super) fn open(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> R
     sync_directory(dir)?;
     let instance = identify(&disk, dir)?;
     carry_on(&disk)?;
-    let (index, resources) = read_all(&disk)?;
+    let Found { index, resources, usage } = read_all(&disk)?;
     let witness = hear_witness(dir, index.head().version)?;
     view.begin(index.head().version, resources);
+    view.apply(usage.into_iter().map(Applied::Usage).collect());
     let queue = Arc::new(Queue::new(index, options.meter));
     let committer =
         Committer::new(Arc::clone(&queue), disk, witness, view, Arc::clone(&ballast), options.on_fatal, lock);
@@ -67,6 +69,13 @@ pub(super) struct Stored {
     id: RecordId,
     version: u64,
     pub record: Record,
+}
+
+/// All there is on disk.
+struct Found {
+    index: Index,
+    resources: Vec<Resource>,
+    usage: Vec<Arc<UsageRow>>,
 }
 
 fn make_directory(dir: &Path) -> Result<(), StoreError> {
@@ -137,7 +146,7 @@ fn found(disk: &Disk) -> Result<Ulid, StoreError> {
 }
 
 /// Reads every record. One that cannot be read, or that is missing, stops the start.
-fn read_all(disk: &Disk) -> Result<(Index, Vec<Resource>), StoreError> {
+fn read_all(disk: &Disk) -> Result<Found, StoreError> {
     let what = "the store's head";
     let head = disk.get(meta::HEAD_KEY)?.ok_or_else(|| "it is missing".to_owned());
     let head = match head {
@@ -146,7 +155,7 @@ fn read_all(disk: &Disk) -> Result<(Index, Vec<Resource>), StoreError> {
     };
     let head = head.map_err(|why| StoreError::Unreadable { what: what.to_owned(), why })?;
     let mut index = Index::new(head.version);
-    let mut resources = Vec::new();
+    let (mut resources, mut usage) = (Vec::new(), Vec::new());
     for pair in disk.scan(key::RECORDS) {
         let (key, value) = pair?;
         let Stored { owner, id, version, record } = read_record(&key, &value)?;
@@ -157,9 +166,12 @@ fn read_all(disk: &Disk) -> Result<(Index, Vec<Resource>), StoreError> {
             why: conflict.to_string(),
         })?;
         resources.extend(resource);
+        if let Record::Usage(row) = record {
+            usage.push(row);
+        }
     }
     if index.head() != head {
         return Err(StoreError::Incomplete { found: index.head().records, expected: head.records });
     }
-    Ok((index, resources))
+    Ok(Found { index, resources, usage })
 }
