@@ -7,6 +7,7 @@ mod images;
 mod limits;
 mod reading;
 mod ssh;
+mod usage;
 mod watching;
 mod writing;
 
