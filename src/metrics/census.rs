@@ -39,11 +39,11 @@ impl Census {
 impl Collector for Census {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let members = self.tally::<MemberState>("workstations", state);
-        write::<MemberState>(&mut encoder, "ringleader_members", "Members of pools", &members)?;
+        write::<MemberState>(&mut encoder, "members", "Members of pools", &members)?;
         let leases = self.tally::<LeasePhase>("workstationpoolleases", phase);
-        write::<LeasePhase>(&mut encoder, "ringleader_leases", "Leases", &leases)?;
+        write::<LeasePhase>(&mut encoder, "leases", "Leases", &leases)?;
         let pools = self.tally::<PoolPhase>("workstationpools", phase);
-        write::<PoolPhase>(&mut encoder, "ringleader_pools", "Pools", &pools)
+        write::<PoolPhase>(&mut encoder, "pools", "Pools", &pools)
     }
 }
 
