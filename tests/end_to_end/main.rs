@@ -13,4 +13,5 @@ mod lease;
 mod many;
 mod metrics;
 mod service;
+mod usage;
 mod wrong;
