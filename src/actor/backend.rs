@@ -48,10 +48,8 @@ impl Backend for Doors {
     fn write(&self, write: Write) -> Call<'_, Result<Written, Refusal>> {
         Box::pin(async move {
             let owner = self.owner_of(&write)?;
-            if self.given_up.has(&owner) {
-                return Err(Refusal::Unavailable(format!(
-                    "the {owner} was given up after repeated failures: restart the daemon"
-                )));
+            if let Some(why) = self.given_up.why(&owner) {
+                return Err(Refusal::Unavailable(why));
             }
             let (reply, answer) = oneshot::channel();
             let ask = Ask { write, reply };
@@ -182,7 +180,7 @@ impl Doors {
         Ok(())
     }
 
-    // rule L1
+    /// The pool a new lease names, of its own namespace (rule L1).
     fn pool_of_new_lease(&self, write: &Write) -> Result<OwnerId, Refusal> {
         let Verb::Create { body } = &write.verb else { return Err(Refusal::NotFound) };
         let name =

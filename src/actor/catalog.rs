@@ -90,6 +90,16 @@ impl Core for Catalog {
 
     fn inputs(&self, _: &Sources) {}
 
+    fn builds_in_flight(&self) -> u32 {
+        0
+    }
+
+    fn waits_for_turn(&self, _: &Tick, (): &()) -> bool {
+        false
+    }
+
+    fn note_turns((): &mut (), _: u32) {}
+
     fn note_status_in_flight((): &mut (), _: bool) {}
 
     fn is_over(&self) -> bool {

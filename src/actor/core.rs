@@ -6,6 +6,7 @@ use serde_json::Value;
 use ulid::Ulid;
 
 use super::doors::{Refusal, Write};
+use super::turns::Turns;
 use crate::machine::{Fact, Want};
 use crate::metrics::Metrics;
 use crate::object::{Tick, Time};
@@ -53,6 +54,12 @@ pub trait Core: Sized + Unpin + 'static {
     fn wants(&self, inputs: &Self::Inputs) -> Vec<Want>;
     /// Looks at what other owners have made durable.
     fn inputs(&self, sources: &Sources) -> Self::Inputs;
+    /// How many builds are in flight (rule F4).
+    fn builds_in_flight(&self) -> u32;
+    /// Whether it would begin a build if it were its turn.
+    fn waits_for_turn(&self, tick: &Tick, inputs: &Self::Inputs) -> bool;
+    /// Notes how many builds may begin in the next act.
+    fn note_turns(inputs: &mut Self::Inputs, builds_allowed: u32);
     /// Notes whether a status write is on its way to the disk: there is at most one.
     fn note_status_in_flight(inputs: &mut Self::Inputs, in_flight: bool);
     /// Whether nothing is left to own, so that the actor can end.
@@ -117,5 +124,7 @@ pub struct Sources {
     pub registry: crate::object::Registry,
     pub providers: crate::provider::Providers,
     pub space: Arc<dyn Fn() -> store::Space + Send + Sync>,
+    /// Who may build now (rule F4).
+    pub turns: Turns,
     pub metrics: Metrics,
 }

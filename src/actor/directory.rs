@@ -96,6 +96,15 @@ impl Directory {
         }
     }
 
+    /// Tells these owners to look again, in this order.
+    pub fn call(&self, owners: &[OwnerId]) {
+        for owner in owners {
+            if let Some(door) = self.owner(owner) {
+                door.inputs.do_send(InputsChanged);
+            }
+        }
+    }
+
     /// Passes a member's fact to its owner; dropped while the owner is being rebuilt, which then
     /// asks all its members again.
     pub fn tell_owner(&self, owner: &OwnerId, fact: Fact) {

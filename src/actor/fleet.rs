@@ -7,7 +7,7 @@ use super::core::{Core, Decided, Reading, Sources};
 use super::doors::{Refusal, Write};
 use super::placement;
 use super::reading::{Judged, Judgement, Present, invalid, judge, shown, typed};
-use crate::fleet::{Change, Command, Denied, Fleet, Inputs};
+use crate::fleet::{Change, Command, Denied, Fleet, Inputs, Turn};
 use crate::machine::{Fact, Want};
 use crate::object::{Tick, Time, Workstation};
 use crate::store::{self, OwnerId, Record, RecordId, RecordKind};
@@ -107,7 +107,21 @@ impl Core for Fleet {
                 .unwrap_or_default(),
             device_keys: keys,
             builds_held: placement::disk_holds_builds(sources),
+            // Told before each act: see `note_turns`.
+            turn: Turn::Taken,
         }
+    }
+
+    fn builds_in_flight(&self) -> u32 {
+        Self::builds_in_flight(self)
+    }
+
+    fn waits_for_turn(&self, _: &Tick, inputs: &Inputs) -> bool {
+        Self::waits_for_turn(self, inputs)
+    }
+
+    fn note_turns(inputs: &mut Inputs, builds_allowed: u32) {
+        inputs.turn = if builds_allowed > 0 { Turn::Free } else { Turn::Taken };
     }
 
     fn note_status_in_flight(_: &mut Inputs, _: bool) {}

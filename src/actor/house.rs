@@ -1,16 +1,17 @@
 //! The actors of one daemon, started together and stopped together.
 
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use actix::{Actor as _, Addr, Arbiter, ArbiterHandle};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 
 use super::core::Sources;
 use super::directory::Directory;
 use super::member::Surroundings;
-use super::supervisor::{GivenUp, Start, Supervisor};
-use super::watchdog;
+use super::supervisor::{GivenUp, REAL, RunOwner, Start, Supervisor};
+use super::turns::Turns;
+use super::watchdog::{self, Heart, Stuck};
 use crate::provider::Providers;
 use crate::store::{OwnerId, Store};
 
@@ -23,37 +24,10 @@ pub struct House {
     pub directory: Directory,
     pub supervisor: Addr<Supervisor>,
     pub given_up: GivenUp,
-    pub builds: Builds,
+    turns: Turns,
+    heart: Heart,
     arbiters: Vec<ArbiterHandle>,
     system: actix::System,
-}
-
-/// How many machines may be built at once, and how many of those places there are now.
-pub struct Builds {
-    places: Arc<Semaphore>,
-    most: Mutex<usize>,
-}
-
-impl Builds {
-    fn new(most: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(most)), most: Mutex::new(most) }
-    }
-
-    /// Changes how many there are. Builds under way keep their places; fewer places are taken back as they come free.
-    pub fn resize(&self, most: usize) {
-        let mut now = self.most.lock().unwrap_or_else(PoisonError::into_inner);
-        if most >= *now {
-            self.places.add_permits(most - *now);
-        } else {
-            let (places, fewer) = (Arc::clone(&self.places), u32::try_from(*now - most).unwrap_or(u32::MAX));
-            tokio::spawn(async move {
-                if let Ok(taken) = places.acquire_many(fewer).await {
-                    taken.forget();
-                }
-            });
-        }
-        *now = most;
-    }
 }
 
 impl House {
@@ -64,40 +38,57 @@ impl House {
     /// When no thread can be made.
     pub fn start(
         runtime: Handle,
-        builds_at_once_max: usize,
         store: &Store,
         sources: Sources,
         providers: Providers,
     ) -> std::io::Result<Self> {
-        let (system, arbiters) = system()?;
+        Self::start_with(runtime, store, sources, providers, REAL)
+    }
+
+    /// The same with owners that `run` starts.
+    pub(super) fn start_with(
+        runtime: Handle,
+        store: &Store,
+        sources: Sources,
+        providers: Providers,
+        run: RunOwner,
+    ) -> std::io::Result<Self> {
+        let heart = Heart::new(ARBITERS + 1);
+        let (system, arbiters) = system(&heart)?;
         let directory = Directory::new(arbiters[..ARBITERS].to_vec(), providers);
-        let builds = Builds::new(builds_at_once_max);
-        let around =
-            Surroundings { directory: directory.clone(), runtime, builds: Arc::clone(&builds.places) };
+        let around = Surroundings { directory: directory.clone(), runtime };
         directory.furnish(around);
-        let given_up = GivenUp::default();
+        let (given_up, turns) = (GivenUp::default(), sources.turns.clone());
         let supervisor = {
             let (store, directory, given_up) = (store.clone(), directory.clone(), given_up.clone());
             Supervisor::start_in_arbiter(&arbiters[ARBITERS], move |_| {
-                Supervisor::new(store, directory, sources, given_up)
+                Supervisor::running(store, directory, sources, given_up, run)
             })
         };
         // The catalog also makes what always exists, in a new store too.
         supervisor.do_send(Start { owner: OwnerId::Catalog, ask: None });
-        Ok(Self { directory, supervisor, given_up, builds, arbiters, system })
+        Ok(Self { directory, supervisor, given_up, turns, heart, arbiters, system })
     }
 
-    /// Pings every arbiter from now on; see [`watchdog`].
+    /// Another number of builds at once (rule F4), from now on.
+    pub fn resize_builds(&self, most: u32) {
+        self.directory.call(&self.turns.resize(most));
+    }
+
+    /// Watches over the arbiters and over the committer of `store` from now on; see [`watchdog`].
     ///
     /// # Errors
     /// When no thread can be made.
     pub fn watch(
         &self,
+        store: Store,
         on_alive: impl Fn() + Send + 'static,
-        on_stuck: impl Fn(usize) + Send + 'static,
-        alive_within: Option<std::time::Duration>,
+        on_stuck: impl Fn(Stuck) + Send + 'static,
+        alive_within: Option<Duration>,
     ) -> std::io::Result<()> {
-        watchdog::start(self.arbiters.clone(), on_alive, on_stuck, alive_within)
+        let unwritten = move || store.oldest_unwritten_ms().map(Duration::from_millis);
+        let (arbiters, heart) = (self.arbiters.clone(), self.heart.clone());
+        watchdog::start(arbiters, heart, unwritten, on_alive, on_stuck, alive_within)
     }
 
     /// Ends every actor. What they had submitted is written all the same.
@@ -109,20 +100,41 @@ impl House {
     }
 }
 
-/// actix's system in a thread of its own, and the arbiters in it.
-fn system() -> std::io::Result<(actix::System, Vec<ArbiterHandle>)> {
+/// actix's system in a thread of its own, and the arbiters in it, each with its heartbeat.
+fn system(heart: &Heart) -> std::io::Result<(actix::System, Vec<ArbiterHandle>)> {
     let (sender, started) = mpsc::channel();
+    let heart = heart.clone();
     let body = move || {
         let runner = actix::System::new();
-        let arbiters: Vec<Arbiter> =
-            runner.block_on(async { (0..=ARBITERS).map(|_| Arbiter::new()).collect() });
+        let arbiters: std::io::Result<Vec<Arbiter>> = runner.block_on(async {
+            (0..=ARBITERS).map(|number| Arbiter::try_with_tokio_rt(beating(number, &heart))).collect()
+        });
+        let arbiters = match arbiters {
+            Ok(arbiters) => arbiters,
+            Err(error) => return drop(sender.send(Err(error))),
+        };
         let handles = arbiters.iter().map(Arbiter::handle).collect();
-        let _ = sender.send((actix::System::current(), handles));
+        let _ = sender.send(Ok((actix::System::current(), handles)));
         if let Err(error) = runner.run() {
             tracing::error!(%error, "the actor system failed");
         }
         drop(arbiters);
     };
     std::thread::Builder::new().name("actors".into()).spawn(body)?;
-    started.recv().map_err(std::io::Error::other)
+    started.recv().map_err(std::io::Error::other)?
+}
+
+/// The runtime of an arbiter, which says when its thread wakes and sleeps.
+fn beating(
+    arbiter: usize,
+    heart: &Heart,
+) -> impl FnOnce() -> std::io::Result<tokio::runtime::Runtime> + Send + 'static {
+    let (wakes, sleeps) = (heart.clone(), heart.clone());
+    move || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .on_thread_unpark(move || wakes.wakes(arbiter))
+            .on_thread_park(move || sleeps.sleeps(arbiter))
+            .build()
+    }
 }

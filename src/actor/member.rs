@@ -5,11 +5,9 @@
 //! it changed or a want came in. It writes nothing to the store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, SpawnHandle};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinHandle};
 use ulid::Ulid;
 
@@ -17,7 +15,7 @@ use super::directory::Directory;
 use crate::agent::link::{Link, LinkError, LinkEvent};
 use crate::clock;
 use crate::machine::drive::{Act, Applied, Call, CallError, Drive, Event, Seen};
-use crate::machine::{Fact, Machine, Want};
+use crate::machine::{Fact, Want};
 use crate::provider::{Door, Inspection, Provider, ProviderError};
 use crate::store::OwnerId;
 
@@ -38,7 +36,6 @@ struct Happened {
     event: Event,
     /// Of which link: what an older one still says is dropped.
     link_epoch: Option<u64>,
-    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The link was opened.
@@ -55,8 +52,6 @@ pub struct Surroundings {
     pub directory: Directory,
     /// Runs provider calls and agent traffic.
     pub runtime: tokio::runtime::Handle,
-    /// Machines being built at the same time, over all pools (rule F4).
-    pub builds: Arc<Semaphore>,
 }
 
 /// Drives one machine.
@@ -68,10 +63,6 @@ pub struct MemberActor {
     link: Option<Arc<Link>>,
     link_epoch: u64,
     reader: Option<AbortHandle>,
-    /// Held from the order to build until the machine is configured, failed or gone.
-    build_permit: Option<OwnedSemaphorePermit>,
-    /// Tells a build still waiting for its turn that it is not wanted any more.
-    abandoned: Arc<AtomicBool>,
     /// The boot whose end is being watched.
     watched: Option<(Ulid, AbortHandle)>,
     timer: Option<SpawnHandle>,
@@ -90,8 +81,6 @@ impl MemberActor {
             link: None,
             link_epoch: 0,
             reader: None,
-            build_permit: None,
-            abandoned: Arc::default(),
             watched: None,
             timer: None,
             last_fact: None,
@@ -105,9 +94,6 @@ impl MemberActor {
         }
         let tick = clock::tick();
         self.drive.handle(event, &tick);
-        if self.drive.want().is_some_and(|want| want.gone) {
-            self.abandoned.store(true, Ordering::Relaxed);
-        }
         while let Some(act) = self.drive.next(&tick) {
             self.perform(act, ctx);
         }
@@ -121,11 +107,6 @@ impl MemberActor {
 
     fn report(&mut self, asked: bool) {
         let fact = self.drive.fact();
-        if matches!(fact.machine, Machine::Failed(_) | Machine::Stopping | Machine::Absent | Machine::Stopped)
-            || matches!(&fact.machine, Machine::Running(running) if running.configured)
-        {
-            self.build_permit = None;
-        }
         if asked || self.last_fact.as_ref() != Some(&fact) {
             self.around.directory.tell_owner(&self.owner, fact.clone());
             self.last_fact = Some(fact);
@@ -154,28 +135,24 @@ impl MemberActor {
     fn call(&mut self, call: Call, ctx: &mut Context<Self>) {
         let Some(want) = self.drive.want() else { return };
         let (provider, uid, spec) = (self.provider.clone(), want.member_uid, want.machine.clone());
-        let (builds, abandoned) = (self.around.builds.clone(), self.abandoned.clone());
-        let addr = ctx.address();
-        self.around.runtime.spawn(async move {
-            let mut permit = None;
-            let event = match call {
+        let work = self.around.runtime.spawn(async move {
+            match call {
                 Call::Inspect => match provider.inspect(uid).await {
                     Ok(inspection) => Event::Inspected(seen(inspection)),
                     Err(error) => failed(call, &error),
                 },
-                Call::Create => {
-                    permit = builds.acquire_owned().await.ok();
-                    if abandoned.load(Ordering::Relaxed) {
-                        Event::CallFailed(call, CallError::Failed("not wanted any more".into()))
-                    } else {
-                        done(call, provider.create(uid, &spec).await)
-                    }
-                }
+                Call::Create => done(call, provider.create(uid, &spec).await),
                 Call::Start => done(call, provider.start(uid).await),
                 Call::Stop => done(call, provider.stop(uid).await),
                 Call::Delete => done(call, provider.delete(uid).await),
-            };
-            addr.do_send(Happened { event, link_epoch: None, permit });
+            }
+        });
+        let addr = ctx.address();
+        self.around.runtime.spawn(async move {
+            // A call that panicked has failed; unanswered it would hold up its member for ever.
+            let broken = |_| failed(call, &ProviderError::Failed("the provider itself failed".into()));
+            let event = work.await.unwrap_or_else(broken);
+            addr.do_send(Happened { event, link_epoch: None });
         });
     }
 
@@ -194,7 +171,7 @@ impl MemberActor {
         let (provider, uid, addr) = (self.provider.clone(), self.member_uid(), ctx.address());
         let watch: JoinHandle<()> = self.around.runtime.spawn(async move {
             if provider.ended(uid).await.is_ok() {
-                addr.do_send(Happened { event: Event::Ended, link_epoch: None, permit: None });
+                addr.do_send(Happened { event: Event::Ended, link_epoch: None });
             }
         });
         self.watched = Some((boot, watch.abort_handle()));
@@ -208,7 +185,7 @@ impl MemberActor {
         let task = self.around.runtime.spawn(async move {
             let down = |why: String| {
                 let event = Event::LinkDown { why };
-                addr.do_send(Happened { event, link_epoch: Some(link_epoch), permit: None });
+                addr.do_send(Happened { event, link_epoch: Some(link_epoch) });
             };
             let stream = match provider.link(uid, Door::Control).await {
                 Ok(stream) => stream,
@@ -224,7 +201,7 @@ impl MemberActor {
                 match event {
                     LinkEvent::Sessions(open) => {
                         let event = Event::Sessions(open);
-                        addr.do_send(Happened { event, link_epoch: Some(link_epoch), permit: None });
+                        addr.do_send(Happened { event, link_epoch: Some(link_epoch) });
                     }
                     LinkEvent::Lost(why) => down(why),
                 }
@@ -247,7 +224,7 @@ impl MemberActor {
                 Err(LinkError::Superseded) => return,
                 Err(error) => Event::LinkDown { why: error.to_string() },
             };
-            addr.do_send(Happened { event, link_epoch: Some(link_epoch), permit: None });
+            addr.do_send(Happened { event, link_epoch: Some(link_epoch) });
         });
     }
 
@@ -297,9 +274,6 @@ impl Handler<Happened> for MemberActor {
     fn handle(&mut self, happened: Happened, ctx: &mut Self::Context) {
         if happened.link_epoch.is_some_and(|epoch| epoch != self.link_epoch) {
             return;
-        }
-        if happened.permit.is_some() {
-            self.build_permit = happened.permit;
         }
         match &happened.event {
             Event::Ended => self.watched = None,

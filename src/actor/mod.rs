@@ -29,4 +29,5 @@ mod reading;
 pub mod supervisor;
 #[cfg(test)]
 mod tests;
+pub mod turns;
 pub mod watchdog;

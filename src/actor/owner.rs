@@ -16,6 +16,7 @@ use super::core::{Core, Decided, Reading, Sources};
 use super::directory::{Directory, OwnerDoor};
 use super::doors::{Refusal, Verb, Write, Written};
 use super::placement;
+use super::turns::Wish;
 use crate::clock;
 use crate::machine::Fact;
 use crate::object::{MODIFIED, Tick, other_version};
@@ -26,6 +27,9 @@ use crate::view::{Key, Resource};
 const ACTS_PER_TURN_MAX: usize = 4096;
 /// Timers never wait longer than this; the clock may have been set meanwhile.
 const TIMER_MAX: Duration = Duration::from_hours(24);
+
+/// How long a member whose actor died waits for its next one.
+const ORPHAN_WAIT: Duration = Duration::from_secs(1);
 
 /// A write as a command, and what it leads to.
 type Judged<C> = (Reading<<C as Core>::Command>, Decided<<C as Core>::Change>);
@@ -75,6 +79,13 @@ struct Continue;
 #[derive(Message)]
 #[rtype(result = "()")]
 struct End;
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    Quiet,
+    Unfinished,
+}
 
 /// An owner: a pure core and the way to the disk.
 pub struct Owner<C: Core> {
@@ -200,19 +211,30 @@ impl<C: Core> Owner<C> {
 
     /// Derives every act that the present state calls for, one at a time, until there is none.
     fn pass(&mut self, tick: &Tick, ctx: &mut Context<Self>) {
+        if self.acts(tick, ctx) == Pass::Unfinished {
+            ctx.notify(Continue);
+        }
+        let wish = if self.core.waits_for_turn(tick, &self.inputs) { Wish::Build } else { Wish::Nothing };
+        let called = self.sources.turns.note(&self.id, self.core.builds_in_flight(), wish);
+        self.directory.call(&called);
+    }
+
+    fn acts(&mut self, tick: &Tick, ctx: &mut Context<Self>) -> Pass {
         for act in 0..ACTS_PER_TURN_MAX {
-            // Each act makes ids of its own.
+            // Each act makes ids of its own, and uses up a turn to build where it begins one.
             let tick = Tick { entropy: clock::entropy(), ..*tick };
+            let allowed = self.sources.turns.offer(&self.id, self.core.builds_in_flight());
+            C::note_turns(&mut self.inputs, allowed);
             match self.core.decide(C::pass(), &tick, &self.inputs) {
-                Ok(decided) if decided.is_nothing() => return,
+                Ok(decided) if decided.is_nothing() => return Pass::Quiet,
                 Ok(decided) => self.carry_out(decided, None, ctx),
                 Err(refusal) => {
                     tracing::error!(owner = %self.id, %refusal, act, "the pass was refused");
-                    return;
+                    return Pass::Quiet;
                 }
             }
         }
-        ctx.notify(Continue);
+        Pass::Unfinished
     }
 
     /// Submit, then evolve, with nothing in between.
@@ -298,6 +320,7 @@ impl<C: Core> Owner<C> {
             // What has come in already is still answered: the end stands in line behind it.
             if !std::mem::replace(&mut self.ending, true) {
                 self.directory.forget_owner(&self.id);
+                self.directory.call(&self.sources.turns.forget(&self.id));
                 ctx.address().do_send(End);
             }
         } else {
@@ -373,9 +396,12 @@ impl<C: Core> Handler<Orphaned> for Owner<C> {
     type Result = ();
 
     fn handle(&mut self, Orphaned(member_uid): Orphaned, ctx: &mut Self::Context) {
-        let wants =
-            self.core.wants(&self.inputs).into_iter().filter(|want| want.member_uid == member_uid).collect();
-        self.carry_out(Decided { wants, ..Decided::default() }, None, ctx);
+        // One that dies over its very want would otherwise die again at once, for ever.
+        ctx.run_later(ORPHAN_WAIT, move |owner, ctx| {
+            let mut wants = owner.core.wants(&owner.inputs);
+            wants.retain(|want| want.member_uid == member_uid);
+            owner.carry_out(Decided { wants, ..Decided::default() }, None, ctx);
+        });
     }
 }
 

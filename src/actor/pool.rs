@@ -24,6 +24,7 @@ pub struct PoolCore {
 }
 
 /// What a pool's owner is asked or told.
+#[expect(clippy::large_enum_variant, reason = "commands pass through, one at a time")]
 pub enum PoolCommand {
     Create { object: Box<WorkstationPool>, by: Subject },
     Pool(Command),
@@ -160,10 +161,22 @@ impl Core for PoolCore {
             room: room(self.pool.as_ref(), sources),
             providers: providers.collect(),
             owner_keys: OwnerKeys::new(keys),
-            // Each member actor waits for its turn (`builds_at_once_max`): nothing is held here.
-            builds_allowed: u32::MAX,
+            // Told before each act: see `note_turns`.
+            builds_allowed: 0,
             status_write: StatusWrite::Idle,
         }
+    }
+
+    fn builds_in_flight(&self) -> u32 {
+        self.pool.as_ref().map(Pool::builds_in_flight).unwrap_or_default()
+    }
+
+    fn waits_for_turn(&self, tick: &Tick, inputs: &Inputs) -> bool {
+        self.pool.as_ref().is_some_and(|pool| pool.waits_for_turn(tick, inputs))
+    }
+
+    fn note_turns(inputs: &mut Inputs, builds_allowed: u32) {
+        inputs.builds_allowed = builds_allowed;
     }
 
     fn note_status_in_flight(inputs: &mut Inputs, in_flight: bool) {
@@ -236,6 +249,23 @@ impl PoolCore {
             Standing::Other
         }
     }
+}
+
+/// What is written when the owner of these records was given up: the pool's status says so.
+#[must_use]
+pub fn given_up(records: Vec<Record>, why: &str, now: Time) -> Vec<store::Write> {
+    let rows = records.into_iter().filter_map(|record| match record {
+        Record::Pool(row) => Some(store::Write::Put(Record::Pool(row.given_up(why, now)))),
+        Record::Lease(_)
+        | Record::Member(_)
+        | Record::Event(_)
+        | Record::Namespace(_)
+        | Record::User(_)
+        | Record::Device(_)
+        | Record::Station(_)
+        | Record::Usage(_) => None,
+    });
+    rows.collect()
 }
 
 fn decided(decision: Decision, happenings: Vec<Happening>) -> Decided<Change> {

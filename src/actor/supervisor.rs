@@ -5,7 +5,7 @@
 //! panic asks the store for a new incarnation: what the dead one had submitted is loaded, what it
 //! only had in memory is gone, and anything it still sends is refused.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::pool::PoolCore;
 use crate::catalog::Catalog;
 use crate::clock;
 use crate::fleet::Fleet;
-use crate::store::{OwnerId, Record, Store};
+use crate::store::{OwnerId, Record, Store, Submission};
 
 /// Deaths of one owner within [`MEMORY_MS`] after which it is given up.
 const DEATHS_MAX: usize = 5;
@@ -54,6 +54,13 @@ pub(super) struct Loaded {
     records: Vec<Record>,
 }
 
+impl Loaded {
+    /// Whose records they are.
+    pub(super) const fn owner(&self) -> &OwnerId {
+        &self.owner
+    }
+}
+
 /// Owners that were given up, with the reason: what `/readyz` says.
 #[derive(Clone, Debug, Default)]
 pub struct GivenUp(Arc<Mutex<HashMap<OwnerId, String>>>);
@@ -65,10 +72,10 @@ impl GivenUp {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Whether this owner is one of them.
+    /// Why this owner was given up, if it was.
     #[must_use]
-    pub fn has(&self, owner: &OwnerId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(owner)
+    pub fn why(&self, owner: &OwnerId) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(owner).cloned()
     }
 
     fn add(&self, owner: OwnerId, why: String) {
@@ -78,6 +85,13 @@ impl GivenUp {
 
 /// Starts the actor of an owner whose records have arrived.
 pub(super) type RunOwner = fn(&Supervisor, Loaded, Addr<Supervisor>);
+
+/// What the daemon runs.
+pub(super) const REAL: RunOwner = |supervisor, loaded, addr| match loaded.owner() {
+    OwnerId::Catalog => supervisor.run::<Catalog>(loaded, addr),
+    OwnerId::Fleet(_) => supervisor.run::<Fleet>(loaded, addr),
+    OwnerId::Pool(_) => supervisor.run::<PoolCore>(loaded, addr),
+};
 
 /// Keeps the owners running.
 pub struct Supervisor {
@@ -89,20 +103,14 @@ pub struct Supervisor {
     /// Asks that came while their owner was being loaded.
     waiting: HashMap<OwnerId, Vec<Ask>>,
     deaths_ms: HashMap<OwnerId, Vec<u64>>,
+    /// Owners whose task has begun and whose end was not heard of yet: none of them is loaded again
+    /// meanwhile, or there would be two.
+    running: HashSet<OwnerId>,
 }
 
 impl Supervisor {
-    /// Over `store`, reaching everybody through `directory`.
-    #[must_use]
-    pub fn new(store: Store, directory: Directory, sources: Sources, given_up: GivenUp) -> Self {
-        Self::running(store, directory, sources, given_up, |supervisor, loaded, addr| match &loaded.owner {
-            OwnerId::Catalog => supervisor.run::<Catalog>(loaded, addr),
-            OwnerId::Fleet(_) => supervisor.run::<Fleet>(loaded, addr),
-            OwnerId::Pool(_) => supervisor.run::<PoolCore>(loaded, addr),
-        })
-    }
-
-    /// The same with owners of another sort, for the failures that real ones do not have.
+    /// Over `store`, reaching everybody through `directory`, with owners that `run` starts: [`REAL`]
+    /// ones, or in tests some with failures that real ones do not have.
     pub(super) fn running(
         store: Store,
         directory: Directory,
@@ -110,8 +118,8 @@ impl Supervisor {
         given_up: GivenUp,
         run: RunOwner,
     ) -> Self {
-        let (waiting, deaths_ms) = (HashMap::new(), HashMap::new());
-        Self { store, directory, sources, given_up, run, waiting, deaths_ms }
+        let (waiting, deaths_ms, running) = (HashMap::new(), HashMap::new(), HashSet::new());
+        Self { store, directory, sources, given_up, run, waiting, deaths_ms, running }
     }
 
     fn load(&self, owner: OwnerId, ctx: &mut Context<Self>) {
@@ -145,9 +153,7 @@ impl Supervisor {
                 Context::new().into_future(actor).await;
             });
             let panicked = task.await.is_err();
-            if panicked {
-                forget.forget_owner(&owner);
-            }
+            forget.forget_owner(&owner);
             addr.do_send(Ended { owner, panicked });
         });
     }
@@ -159,16 +165,7 @@ impl Supervisor {
         deaths.push(now_ms);
         let count = deaths.len();
         if count >= DEATHS_MAX {
-            let why = format!(
-                "the {owner} has failed {count} times in a minute and was given up: see the log, then restart the daemon"
-            );
-            tracing::error!(%owner, "{why}");
-            for ask in self.waiting.remove(&owner).unwrap_or_default() {
-                let _ = ask.reply.send(Err(Refusal::Unavailable(why.clone())));
-            }
-            self.sources.metrics.owners.give_up();
-            self.given_up.add(owner, why);
-            return;
+            return self.give_up(owner, count);
         }
         let doublings = u32::try_from(count - 1).unwrap_or(0);
         let wait = if count == 1 { Duration::ZERO } else { BACKOFF_FIRST * 2_u32.pow(doublings) };
@@ -176,6 +173,56 @@ impl Supervisor {
         self.sources.metrics.owners.restart();
         self.waiting.entry(owner.clone()).or_default();
         ctx.run_later(wait, move |supervisor, ctx| supervisor.load(owner, ctx));
+    }
+}
+
+impl Supervisor {
+    /// From now on the owner is not started any more, writes to its objects are refused with the
+    /// reason, and reads, members and neighbours go on.
+    fn give_up(&mut self, owner: OwnerId, deaths: usize) {
+        let why = format!(
+            "{} failed {deaths} times in a minute and was given up: it is read but not written, its machines \
+             run on; see the daemon's log for the cause, then restart the daemon",
+            self.name(&owner)
+        );
+        tracing::error!(%owner, "{why}");
+        self.sources.metrics.owners.give_up();
+        self.given_up.add(owner.clone(), why.clone());
+        for ask in self.waiting.remove(&owner).unwrap_or_default() {
+            let _ = ask.reply.send(Err(Refusal::Unavailable(why.clone())));
+        }
+        // Nobody hears any more how its builds end.
+        self.directory.call(&self.sources.turns.forget(&owner));
+        // A task of its own: whatever kills the owner might be met here again.
+        actix::spawn(bear_witness(self.store.clone(), owner, why));
+    }
+
+    /// The owner as people know it.
+    fn name(&self, owner: &OwnerId) -> String {
+        let OwnerId::Pool(uid) = owner else { return format!("the {owner}") };
+        let shown = self.sources.view.by_uid(*uid);
+        shown.map_or_else(
+            || format!("the {owner}"),
+            |pool| format!("workstationpool/{} of namespace {}", pool.key.name, pool.key.namespace),
+        )
+    }
+}
+
+/// Writes on what a given-up owner owned that it was: as a new incarnation of it, whose only write
+/// this is. Without this the status would go on saying what was true before.
+async fn bear_witness(store: Store, owner: OwnerId, why: String) {
+    let (incarnation, records) = store.load(owner.clone());
+    // Fails only when the store has failed, which ends the process.
+    let Ok(records) = records.await else { return };
+    let writes = match &owner {
+        OwnerId::Pool(_) => super::pool::given_up(records, &why, clock::now()),
+        // Their objects have no common status: `/readyz` says it.
+        OwnerId::Catalog | OwnerId::Fleet(_) => return,
+    };
+    let submission =
+        Submission { owner, incarnation, preconditions: Vec::new(), writes, effects: Vec::new() };
+    if let Err(conflict) = store.submit(submission) {
+        tracing::warn!(%conflict, "the status of an owner that was given up was not written");
     }
 }
 
@@ -193,6 +240,12 @@ impl Handler<Start> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, Start { owner, ask }: Start, ctx: &mut Self::Context) {
+        if let Some(why) = self.given_up.why(&owner) {
+            if let Some(ask) = ask {
+                let _ = ask.reply.send(Err(Refusal::Unavailable(why)));
+            }
+            return;
+        }
         if let Some(asks) = self.waiting.get_mut(&owner) {
             asks.extend(ask);
             return;
@@ -204,7 +257,10 @@ impl Handler<Start> for Supervisor {
             return;
         }
         self.waiting.insert(owner.clone(), ask.into_iter().collect());
-        self.load(owner, ctx);
+        // One that has just died or ended is loaded again when its end is heard of.
+        if !self.running.contains(&owner) {
+            self.load(owner, ctx);
+        }
     }
 }
 
@@ -212,6 +268,7 @@ impl Handler<Loaded> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, loaded: Loaded, ctx: &mut Self::Context) {
+        self.running.insert(loaded.owner.clone());
         (self.run)(self, loaded, ctx.address());
     }
 }
@@ -220,10 +277,13 @@ impl Handler<Ended> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, Ended { owner, panicked }: Ended, ctx: &mut Self::Context) {
+        self.running.remove(&owner);
         if panicked {
-            self.bury(owner, ctx);
-        } else {
-            self.deaths_ms.remove(&owner);
+            return self.bury(owner, ctx);
+        }
+        self.deaths_ms.remove(&owner);
+        if self.waiting.contains_key(&owner) {
+            self.load(owner, ctx);
         }
     }
 }

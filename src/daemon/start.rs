@@ -1,6 +1,6 @@
 //! From settings to a serving daemon, and back.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -13,14 +13,17 @@ use super::{LOST, log, socket};
 use crate::actor::adoption;
 use crate::actor::backend::Doors;
 use crate::actor::core::Sources;
+use crate::actor::directory::Directory;
 use crate::actor::house::House;
+use crate::actor::turns::{self, Turns};
+use crate::actor::watchdog::Stuck;
 use crate::metrics::Metrics;
 use crate::object;
 use crate::provider::sandbox::{Sandbox, SandboxOptions, launcher};
 use crate::provider::{Availability, Provider, Providers};
 use crate::settings::{self, Overrides, Settings};
 use crate::store::{Store, StoreOptions};
-use crate::{http, view};
+use crate::{clock, http, view};
 
 /// Runs the daemon until it is told to stop.
 pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
@@ -51,13 +54,15 @@ pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
         registry: object::registry(),
         providers: Arc::clone(&providers),
         space: Arc::new(move || space.space()),
+        turns: Turns::new(places(&settings), turns::in_flight(&view)),
         metrics,
     };
 
-    let (places, watched) = (settings.builds_at_once_max, Arc::clone(&providers));
-    let house = House::start(runtime.handle().clone(), places, &store, sources.clone(), watched)
+    let watched = Arc::clone(&providers);
+    let house = House::start(runtime.handle().clone(), &store, sources.clone(), watched)
         .context("cannot start the actors")?;
-    watch_over(&house)?;
+    watch_over(&house, &store)?;
+    follow_the_clock(house.directory.clone())?;
     let doors = Arc::new(Doors {
         sources,
         directory: house.directory.clone(),
@@ -88,19 +93,57 @@ pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
     outcome
 }
 
-fn watch_over(house: &House) -> anyhow::Result<()> {
-    let alive = || notify(&[NotifyState::Watchdog]);
-    let stuck = |arbiter| {
-        tracing::error!(arbiter, "an arbiter does not answer: the daemon ends, members live on");
-        end_at_once();
+fn watch_over(house: &House, store: &Store) -> anyhow::Result<()> {
+    let alive_within = sd_notify::watchdog_enabled();
+    let alive = move || {
+        if alive_within.is_some() {
+            notify(&[NotifyState::Watchdog]);
+        }
     };
-    house.watch(alive, stuck, sd_notify::watchdog_enabled()).context("cannot start the watchdog")
+    house.watch(store.clone(), alive, end_stuck, alive_within).context("cannot start the watchdog")
+}
+
+/// Says what is stuck, and ends. What is stuck may hold the log itself: nobody waits for it long.
+fn end_stuck(stuck: Stuck) {
+    let (said, heard) = mpsc::channel();
+    let say = move || {
+        match stuck {
+            Stuck::Arbiter(arbiter) => {
+                tracing::error!(arbiter, "an arbiter does not answer: the daemon ends, members live on");
+            }
+            Stuck::Committer => {
+                tracing::error!("the store's disk does not answer: the daemon ends, members live on");
+            }
+        }
+        let _ = said.send(());
+    };
+    if std::thread::Builder::new().name("last-words".into()).spawn(say).is_ok() {
+        let _ = heard.recv_timeout(Duration::from_secs(1));
+    }
+    end_at_once();
 }
 
 /// For a daemon whose store or arbiters are lost: nothing that is left may run on.
 #[expect(clippy::disallowed_methods, reason = "main cannot return while a thread of it is stuck")]
 fn end_at_once() {
     std::process::exit(LOST);
+}
+
+/// A lease ends at a point of the wall clock, whoever sets it: every owner looks at it anew then.
+fn follow_the_clock(directory: Directory) -> anyhow::Result<()> {
+    let steps = clock::Steps::listen().context("cannot follow the clock")?;
+    let follow = move || {
+        while let Ok(()) = steps.next() {
+            tracing::info!("the clock was set, or the machine has slept: every owner looks again");
+            directory.inputs_changed();
+        }
+        tracing::error!("a clock that is set is not noticed any more");
+    };
+    std::thread::Builder::new()
+        .name("clock".into())
+        .spawn(follow)
+        .map(drop)
+        .context("cannot follow the clock")
 }
 
 /// `local` exists once the catalog is up: before that every request would be told it does not.
@@ -136,7 +179,7 @@ fn reload(level: &LevelSwitch, overrides: &Overrides, house: &House) {
     let reread = settings::load(overrides).map_err(anyhow::Error::from);
     match reread.and_then(|settings| level.set(&settings.log.level).map(|()| settings)) {
         Ok(settings) => {
-            house.builds.resize(settings.builds_at_once_max);
+            house.resize_builds(places(&settings));
             tracing::info!(
                 log.level = settings.log.level,
                 builds_at_once_max = settings.builds_at_once_max,
@@ -145,6 +188,11 @@ fn reload(level: &LevelSwitch, overrides: &Overrides, house: &House) {
         }
         Err(error) => tracing::error!("the settings stay as they were: {error:#}"),
     }
+}
+
+/// How many machines may be built at once.
+fn places(settings: &Settings) -> u32 {
+    u32::try_from(settings.builds_at_once_max).unwrap_or(u32::MAX)
 }
 
 fn ready(settings: &Settings) {

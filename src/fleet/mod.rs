@@ -65,6 +65,15 @@ pub struct Inputs {
     pub device_keys: BTreeMap<String, Vec<String>>,
     /// Why nothing may be built now, if so.
     pub builds_held: Option<String>,
+    pub turn: Turn,
+}
+
+/// Whether one more build may begin in the daemon (rule F4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Turn {
+    #[default]
+    Free,
+    Taken,
 }
 
 /// What follows from a command.
@@ -134,11 +143,26 @@ impl Fleet {
         self.stations.values().filter(|station| station.revision > 0).map(Station::want).collect()
     }
 
+    /// How many machines are being made: what `builds_at_once_max` bounds (rule F4).
+    #[must_use]
+    pub fn builds_in_flight(&self) -> u32 {
+        let building = self.stations.values().filter(|station| station.is_being_built()).count();
+        u32::try_from(building).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a machine would be made now if it were its turn (rule F4).
+    #[must_use]
+    pub fn waits_for_turn(&self, inputs: &Inputs) -> bool {
+        let is_new = |station: &Station| station.revision == 0 && !station.is_going();
+        inputs.turn == Turn::Taken && inputs.builds_held.is_none() && self.stations.values().any(is_new)
+    }
+
     /// The next workstation of which something else is wanted than was asked last. Looks at each:
     /// a namespace has few standalone workstations, and nobody waits in a queue for them.
     fn pass(&self, inputs: &Inputs) -> Decision {
         for station in self.stations.values() {
-            if station.revision == 0 && !station.is_going() && inputs.builds_held.is_some() {
+            let held = inputs.builds_held.is_some() || inputs.turn == Turn::Taken;
+            if station.revision == 0 && !station.is_going() && held {
                 continue;
             }
             let asked = wish(station, inputs);

@@ -72,6 +72,15 @@ impl Station {
         self.metadata.deletion_timestamp.is_some()
     }
 
+    /// Whether its machine was asked for and has not landed: one that waits for room (and shows as
+    /// Pending once it was heard of) holds up nobody.
+    #[must_use]
+    pub fn is_being_built(&self) -> bool {
+        let may_come = !matches!(self.phase, WorkstationPhase::Failed | WorkstationPhase::Deleting);
+        let waits_for_room = self.phase == WorkstationPhase::Pending && !self.message.is_empty();
+        self.revision > 0 && !self.built && may_come && !waits_for_room
+    }
+
     /// Whether nothing keeps the object any more.
     #[must_use]
     pub const fn is_released(&self) -> bool {

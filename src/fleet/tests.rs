@@ -14,7 +14,7 @@ fn uid() -> Ulid {
 
 fn inputs() -> Inputs {
     let device_keys = BTreeMap::from([("local".to_owned(), vec!["ssh-ed25519 AAAA laptop".to_owned()])]);
-    Inputs { default_provider: "sandbox".into(), device_keys, builds_held: None }
+    Inputs { default_provider: "sandbox".into(), device_keys, builds_held: None, turn: Turn::Free }
 }
 
 fn hello() -> Workstation {

@@ -62,6 +62,7 @@ mod decision;
 mod denied;
 mod digest;
 mod draft;
+mod given_up;
 mod handle;
 mod happening;
 mod health;
@@ -238,8 +239,15 @@ impl Pool {
     }
 
     /// How many builds are under way: what `builds_at_once_max` bounds over all pools (rule F4).
-    pub const fn builds_in_flight(&self) -> u32 {
-        self.members_by.counts.building
+    /// Those that cannot be placed wait for room, and hold up nobody meanwhile.
+    pub fn builds_in_flight(&self) -> u32 {
+        let unplaceable = u32::try_from(self.members_by.unplaceable.len()).unwrap_or(u32::MAX);
+        self.members_by.counts.building.saturating_sub(unplaceable)
+    }
+
+    /// Whether it would begin a build now if it were its turn (rule F4).
+    pub fn waits_for_turn(&self, tick: &Tick, inputs: &Inputs) -> bool {
+        status::held(&Draft::new(self, tick, inputs)) == Some(WaitsFor::Turn)
     }
 
     /// One lease.

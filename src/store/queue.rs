@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -18,6 +19,9 @@ use crate::view::{Key, Resource};
 const SUBMISSIONS_PER_BATCH: usize = 1024;
 const BYTES_PER_BATCH: usize = 4 << 20;
 
+/// Without anything to do for so long, the committer is idle.
+const QUIET_AFTER: Duration = Duration::from_secs(1);
+
 /// The most a record may take on disk.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 
@@ -33,7 +37,11 @@ pub(super) struct Queue {
 struct Locked {
     index: Index,
     incarnations: HashMap<OwnerId, u64>,
-    entries: VecDeque<Entry>,
+    /// Each with the moment it came. Not by `clock`, whose time goes on while the machine sleeps:
+    /// what waited over a night's sleep has not waited for the committer.
+    entries: VecDeque<(Instant, Entry)>,
+    /// When the oldest entry came that the committer has in hand.
+    in_hand_since: Option<Instant>,
     /// Closed or failed: nothing is taken any more.
     closed: bool,
 }
@@ -43,6 +51,13 @@ pub(super) enum Entry {
     Commit(Commit),
     Load { owner: OwnerId, reply: oneshot::Sender<Vec<Record>> },
     Barrier(oneshot::Sender<()>),
+}
+
+/// Whether an idle queue asks its reader once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    Later,
+    Never,
 }
 
 /// A submission that was accepted.
@@ -89,7 +104,13 @@ impl std::fmt::Debug for Entry {
 
 impl Queue {
     pub(super) fn new(index: Index, meter: CommitMeter) -> Self {
-        let locked = Locked { index, incarnations: HashMap::new(), entries: VecDeque::new(), closed: false };
+        let locked = Locked {
+            index,
+            incarnations: HashMap::new(),
+            entries: VecDeque::new(),
+            in_hand_since: None,
+            closed: false,
+        };
         Self { locked: Mutex::new(locked), arrived: Condvar::new(), meter }
     }
 
@@ -107,7 +128,7 @@ impl Queue {
         let head = locked.index.head();
         // Counted before the committer can see it.
         self.meter.queue();
-        locked.entries.push_back(Entry::Commit(Commit { writes, head, effects }));
+        locked.enqueue(Entry::Commit(Commit { writes, head, effects }));
         drop(locked);
         self.arrived.notify_one();
         Ok(versions)
@@ -140,6 +161,13 @@ impl Queue {
         &self.meter
     }
 
+    /// How long the oldest entry has waited that the committer has not done with.
+    pub(super) fn oldest_age(&self) -> Option<Duration> {
+        let locked = self.lock();
+        let queued_since = locked.entries.front().map(|(came, _)| *came);
+        locked.in_hand_since.or(queued_since).map(|came| came.elapsed())
+    }
+
     /// Takes no more; what is queued is still written.
     pub(super) fn close(&self) {
         self.lock().closed = true;
@@ -156,20 +184,37 @@ impl Queue {
         drop(unsaid);
     }
 
-    /// Waits for something to do. A load is always the last of its batch, so that it reads what
-    /// was queued before it. `None` when the store is closed and the queue empty.
-    pub(super) fn next_batch(&self) -> Option<Vec<Entry>> {
+    /// Waits for something to do; what was taken before is done with. When nothing has come for a
+    /// while, `quiet` is called, and again as long as it asks for it. A load is always the last of its
+    /// batch, so that it reads what was queued before it. `None` when the store is closed and the
+    /// queue empty.
+    pub(super) fn next_batch(&self, quiet: impl Fn(u32) -> Again) -> Option<Vec<Entry>> {
         let mut locked = self.lock();
+        locked.in_hand_since = None;
+        let (mut tries, mut again) = (0, Again::Later);
         while locked.entries.is_empty() {
             if locked.closed {
                 return None;
             }
-            locked = self.arrived.wait(locked).unwrap_or_else(PoisonError::into_inner);
+            if again == Again::Never {
+                locked = self.arrived.wait(locked).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let waited = self.arrived.wait_timeout(locked, QUIET_AFTER);
+            let (relocked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            locked = relocked;
+            if timeout.timed_out() && locked.entries.is_empty() && !locked.closed {
+                drop(locked);
+                tries += 1;
+                again = quiet(tries);
+                locked = self.lock();
+            }
         }
         let mut bytes = 0;
         let mut batch = Vec::new();
         while batch.len() < SUBMISSIONS_PER_BATCH && bytes < BYTES_PER_BATCH {
-            let Some(entry) = locked.entries.pop_front() else { break };
+            let Some((came, entry)) = locked.entries.pop_front() else { break };
+            locked.in_hand_since.get_or_insert(came);
             bytes += entry.bytes();
             let load = matches!(entry, Entry::Load { .. });
             batch.push(entry);
@@ -244,7 +289,7 @@ impl Locked {
     /// A closed store drops the entry, which ends the wait for it.
     fn enqueue(&mut self, entry: Entry) {
         if !self.closed {
-            self.entries.push_back(entry);
+            self.entries.push_back((Instant::now(), entry));
         }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::harness::Daemon;
 
-// rule F5, rule L20
+// rule F5
+// rule L20
 #[test]
 fn a_lease_works_on_after_the_daemon_was_killed() {
     let mut daemon = Daemon::with_pool();
@@ -102,7 +103,7 @@ fn a_machine_killed_from_outside_is_noticed_at_once_and_started_again() {
 
 /// The host's process id of a member's PID 1: the process whose command is `rl init` and whose
 /// host name, in its own UTS namespace, is the member's.
-fn init_of(daemon: &Daemon, member: &str) -> rustix::process::Pid {
+pub fn init_of(daemon: &Daemon, member: &str) -> rustix::process::Pid {
     let namespace = daemon.ok(&["shell", member, "--", "sudo readlink /proc/1/ns/pid"]);
     for entry in std::fs::read_dir("/proc").expect("proc").flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {

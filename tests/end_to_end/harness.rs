@@ -19,10 +19,8 @@ pub struct Daemon {
 impl Daemon {
     /// Starts one and waits until it answers.
     pub fn start() -> Self {
-        // One host image for all tests: making it takes seconds.
-        let images = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
         let mut daemon = Self::prepare();
-        daemon.settle(&format!("[images]\ndirectory = {:?}\n", images.display().to_string()));
+        daemon.settle_with_images("");
         daemon.run();
         daemon
     }
@@ -46,12 +44,23 @@ impl Daemon {
         fs::write(self.dir.path().join("daemon.toml"), settings).expect("settings");
     }
 
+    /// The same, with the one host image of all tests: making it takes seconds.
+    pub fn settle_with_images(&self, settings: &str) {
+        let images = Path::new(env!("CARGO_TARGET_TMPDIR")).join("images");
+        self.settle(&format!("[images]\ndirectory = {:?}\n{settings}", images.display().to_string()));
+    }
+
     /// A daemon with the pool of `config/examples/pool.yaml` whose warm floors are filled.
     pub fn with_pool() -> Self {
         let daemon = Self::start();
-        daemon.ok(&["apply", "-f", &example_pool()]);
-        daemon.ok(&["wait", "workstationpool", "agents-linux", "--timeout", "90s"]);
+        daemon.warm();
         daemon
+    }
+
+    /// Makes that pool and waits until its warm floors are filled.
+    pub fn warm(&self) {
+        self.ok(&["apply", "-f", &example_pool()]);
+        self.ok(&["wait", "workstationpool", "agents-linux", "--timeout", "90s"]);
     }
 
     /// Starts the process (again) and waits until it answers.
@@ -62,7 +71,22 @@ impl Daemon {
     /// The same with these variables in its environment.
     pub fn run_with(&mut self, variables: &[(&str, &str)]) {
         let log = File::options().create(true).append(true).open(self.log_path()).expect("a log");
-        let child = Command::new(rl())
+        self.run_into(log.into(), variables);
+    }
+
+    /// The same with its log written there.
+    pub fn run_into(&mut self, log: Stdio, variables: &[(&str, &str)]) {
+        let mut command = self.daemon_command(Command::new(rl()));
+        let child =
+            command.envs(variables.iter().copied()).stderr(log).spawn().expect("rl daemon run starts");
+        self.process = Some(child);
+        self.until("the daemon answers", || self.rl(&["status"]).status.success());
+    }
+
+    /// `program daemon run` on this directory, not started yet: `rl`, or something that runs it.
+    pub fn daemon_command(&self, program: Command) -> Command {
+        let mut command = program;
+        command
             .args(["daemon", "run", "--config"])
             .arg(self.dir.path().join("daemon.toml"))
             .arg("--data-dir")
@@ -70,14 +94,20 @@ impl Daemon {
             .arg("--socket")
             .arg(self.socket())
             .env("HOME", self.home())
-            .envs(variables.iter().copied())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .expect("rl daemon run starts");
-        self.process = Some(child);
-        self.until("the daemon answers", || self.rl(&["status"]).status.success());
+            .stdout(Stdio::null());
+        command
+    }
+
+    /// Waits until the process has ended, and its exit code.
+    pub fn ends_by_itself(&mut self) -> i32 {
+        let mut process = self.process.take().expect("it runs");
+        let mut status = None;
+        self.until("the daemon ends", || {
+            status = process.try_wait().expect("it can be asked");
+            status.is_some()
+        });
+        status.and_then(|status| status.code()).expect("it was not killed")
     }
 
     /// SIGKILL, in the middle of whatever it does.
@@ -85,6 +115,11 @@ impl Daemon {
         let mut process = self.process.take().expect("it runs");
         process.kill().expect("killed");
         process.wait().expect("reaped");
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("it runs").id()
     }
 
     /// SIGHUP: it reads its settings again.
@@ -164,9 +199,7 @@ impl Daemon {
 
     /// Names of all objects of a kind.
     pub fn names(&self, kind: &str) -> Vec<String> {
-        let path = "jsonpath={range .items[*]}{.metadata.name}{\"\\n\"}{end}";
         let output = self.ok(&["get", kind, "-o", "name"]);
-        let _ = path;
         output.lines().filter_map(|line| line.split_once('/')).map(|(_, name)| name.to_owned()).collect()
     }
 

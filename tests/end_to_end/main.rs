@@ -3,6 +3,7 @@
 //! Needs root (the sandbox makes namespaces and mounts) and fails, saying so, without it.
 
 mod harness;
+mod idle;
 
 #[path = "break.rs"]
 mod breaking;
@@ -12,6 +13,11 @@ mod leak;
 mod lease;
 mod many;
 mod metrics;
+mod power;
 mod service;
+mod space;
+mod stuck;
+#[path = "../trace/mod.rs"]
+mod trace;
 mod usage;
 mod wrong;

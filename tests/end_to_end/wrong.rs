@@ -247,6 +247,7 @@ fn every_wrong_command_is_told_its_cause_and_what_to_type() {
     daemon.clear();
 }
 
+// rule D3
 #[test]
 fn a_stopped_workstation_a_released_lease_and_a_pool_that_goes_say_so() {
     let daemon = Daemon::start();
@@ -270,7 +271,6 @@ fn a_stopped_workstation_a_released_lease_and_a_pool_that_goes_say_so() {
             assert_eq!(code, 1);
         }
     }
-    // rule D3
     let line = daemon.ok(&["delete", "workstationpool", "agents", "-y"]);
     assert_eq!(
         line,
@@ -360,6 +360,36 @@ fn a_daemon_that_cannot_run_says_why_and_exits_with_its_code() {
         assert_eq!(code, 64, "{settings}");
     }
     assert!(!daemon.path("data3").exists(), "wrong settings touch nothing");
+}
+
+#[test]
+fn a_damaged_store_is_named_by_its_file_with_what_to_do_and_exit_code_1() {
+    let mut daemon = Daemon::prepare();
+    daemon.run();
+    assert_eq!(daemon.stop(), 0);
+    for (file, answer) in [
+        (
+            "conf",
+            "the store's file <*>/data/sled/conf is damaged (sled cannot read it): move that file away and start \
+             again: it is made anew",
+        ),
+        (
+            "db",
+            "the store in <*>/data is damaged: its log ends at version <*> where <*> was acknowledged. Restore a backup",
+        ),
+    ] {
+        let path = daemon.data().join("sled").join(file);
+        let mut bytes = fs::read(&path).expect("read");
+        bytes.truncate(bytes.len() / 2);
+        fs::write(&path, bytes).expect("written");
+        let output = daemon.daemon_command(Command::new(rl())).output().expect("rl runs");
+        let said = text(&output.stderr);
+        let answer = format!("rl: the daemon could not start: {answer}");
+        assert_like(said.lines().last().unwrap_or_default(), &answer, &said);
+        assert_eq!(output.status.code(), Some(1));
+        // The cure, for the file that has one.
+        fs::rename(&path, daemon.path("moved-away")).expect("moved away");
+    }
 }
 
 /// Whether `said` is `answer`, in which `<*>` stands for any text.

@@ -1,13 +1,19 @@
 //! The store from outside: what owners and operators may rely on.
 
 mod crash;
+mod damage;
 mod owners;
+mod power;
+mod rest;
 mod space;
 mod startup;
 mod submit;
+#[path = "../trace/mod.rs"]
+mod trace;
 
 use std::path::Path;
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use ringleader::object::{Metadata, Namespace, NamespaceSpec, Time, User, UserSpec};
 use ringleader::store::{
@@ -32,6 +38,10 @@ fn try_open(dir: &Path) -> Result<Opened, StoreError> {
     let (view, writer) = view::new(view::EVENTS_KEPT_PER_KIND);
     let store = Store::open(dir, options(), writer)?;
     Ok(Opened { store, view })
+}
+
+fn refusal(dir: &Path) -> StoreError {
+    try_open(dir).err().expect("the store refuses to open")
 }
 
 fn options() -> StoreOptions {
@@ -118,6 +128,15 @@ fn user_key(name: &str) -> Key {
         plural: "users",
         namespace: String::new(),
         name: name.into(),
+    }
+}
+
+/// Waits for a condition, or fails the test.
+fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -179,6 +179,23 @@ fn a_panicking_effect_stops_neither_its_neighbours_nor_the_committer() {
 }
 
 #[test]
+fn a_committer_that_hangs_shows_in_the_age_of_what_waits_for_it() {
+    let (_parent, dir) = fresh();
+    let opened = open(&dir);
+    let (catalog, _) = opened.load(OwnerId::Catalog);
+    let idle = |opened: &Opened| eventually("idle", || opened.store.oldest_unwritten_ms().is_none());
+    idle(&opened);
+    let (release, hold) = mpsc::channel::<()>();
+    let hang: Effect = Box::new(move |_| hold.recv().expect("the test lets go"));
+    catalog.submit(vec![], vec![put(1, "ada", "")], vec![hang]).expect("accepted");
+    eventually("the age of what hangs grows", || opened.store.oldest_unwritten_ms() >= Some(20));
+    catalog.submit(vec![], vec![put(2, "bob", "")], vec![]).expect("accepted");
+    assert!(opened.store.oldest_unwritten_ms() >= Some(20), "what came later makes it no younger");
+    release.send(()).expect("the committer waits");
+    idle(&opened);
+}
+
+#[test]
 fn closing_writes_what_is_queued_and_refuses_the_rest() {
     let (_parent, dir) = fresh();
     let opened = open(&dir);

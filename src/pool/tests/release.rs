@@ -274,7 +274,8 @@ fn a_member_lost_while_releasing_is_deleted_and_the_lease_goes() {
     assert!(world.find("a").is_none());
 }
 
-// rule A2; case 25 (actions-runner-controller#811)
+// rule A2
+// case 25 (actions-runner-controller#811)
 #[test]
 fn access_is_gone_from_the_want_before_the_next_holder_comes() {
     let mut world = World::new(json!({}));
