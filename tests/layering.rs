@@ -13,7 +13,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("fleet", &["object", "machine"]),
     ("view", &["object"]),
     ("metrics", &["object", "pool", "view"]),
-    ("store", &["object", "machine", "pool", "catalog", "fleet", "view", "metrics", "sys", "clock"]),
+    ("store", &["object", "machine", "pool", "catalog", "fleet", "view", "metrics", "clock"]),
     ("sys", &[]),
     ("provider", &["object", "machine", "sys", "clock"]),
     ("agent", &["object", "machine", "sys", "clock"]),

@@ -1,6 +1,6 @@
 //! The catalog behind the shell of an owner.
 
-use super::core::{Core, Decided, Reading, Sources};
+use super::core::{Core, Decided, Hold, Reading, Sources};
 use super::doors::{Refusal, Write};
 use super::reading::{Judged, Judgement, Present, invalid, judge, shown, typed};
 use crate::catalog::{Catalog, Change, Command, Denied, Item, ItemKey, ItemKind};
@@ -94,8 +94,8 @@ impl Core for Catalog {
         0
     }
 
-    fn waits_for_turn(&self, _: &Tick, (): &()) -> bool {
-        false
+    fn hold(&self, _: &Tick, (): &()) -> Hold {
+        Hold::Nothing
     }
 
     fn note_turns((): &mut (), _: u32) {}

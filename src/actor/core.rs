@@ -56,14 +56,24 @@ pub trait Core: Sized + Unpin + 'static {
     fn inputs(&self, sources: &Sources) -> Self::Inputs;
     /// How many builds are in flight (rule F4).
     fn builds_in_flight(&self) -> u32;
-    /// Whether it would begin a build if it were its turn.
-    fn waits_for_turn(&self, tick: &Tick, inputs: &Self::Inputs) -> bool;
+    /// What outside of it keeps it from a build it would begin.
+    fn hold(&self, tick: &Tick, inputs: &Self::Inputs) -> Hold;
     /// Notes how many builds may begin in the next act.
     fn note_turns(inputs: &mut Self::Inputs, builds_allowed: u32);
     /// Notes whether a status write is on its way to the disk: there is at most one.
     fn note_status_in_flight(inputs: &mut Self::Inputs, in_flight: bool);
     /// Whether nothing is left to own, so that the actor can end.
     fn is_over(&self) -> bool;
+}
+
+/// What outside of an owner keeps it from a build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    Nothing,
+    /// Others are building: it is called when it is its turn (rule F4).
+    Turn,
+    /// Room in the namespace or on the disk, or a provider that cannot serve: nobody calls.
+    Outside,
 }
 
 /// A write as a command, and what the answer is about.
@@ -91,6 +101,8 @@ pub struct Decided<C> {
     pub writes_status: bool,
     /// Other owners read what it changes: they look again once it is visible.
     pub tells_owners: bool,
+    /// It orders a machine: what it uses up is looked at anew before the next act.
+    pub builds: bool,
     /// What is counted once it is durable.
     pub happenings: Vec<Happening>,
 }
@@ -104,6 +116,7 @@ impl<C> Default for Decided<C> {
             preview: None,
             writes_status: false,
             tells_owners: false,
+            builds: false,
             happenings: Vec::new(),
         }
     }

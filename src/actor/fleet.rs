@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::catalog::device_keys;
-use super::core::{Core, Decided, Reading, Sources};
+use super::core::{Core, Decided, Hold, Reading, Sources};
 use super::doors::{Refusal, Write};
 use super::placement;
 use super::reading::{Judged, Judgement, Present, invalid, judge, shown, typed};
@@ -116,8 +116,12 @@ impl Core for Fleet {
         Self::builds_in_flight(self)
     }
 
-    fn waits_for_turn(&self, _: &Tick, inputs: &Inputs) -> bool {
-        Self::waits_for_turn(self, inputs)
+    fn hold(&self, _: &Tick, inputs: &Inputs) -> Hold {
+        match (self.would_build(), &inputs.builds_held, inputs.turn) {
+            (true, Some(_), _) => Hold::Outside,
+            (true, None, Turn::Taken) => Hold::Turn,
+            (true, None, Turn::Free) | (false, _, _) => Hold::Nothing,
+        }
     }
 
     fn note_turns(inputs: &mut Inputs, builds_allowed: u32) {

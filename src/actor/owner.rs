@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use ulid::Ulid;
 
 use super::asked::{Asked, SharedReply};
-use super::core::{Core, Decided, Reading, Sources};
+use super::core::{Core, Decided, Hold, Reading, Sources};
 use super::directory::{Directory, OwnerDoor};
 use super::doors::{Refusal, Verb, Write, Written};
 use super::placement;
@@ -30,6 +30,10 @@ const TIMER_MAX: Duration = Duration::from_hours(24);
 
 /// How long a member whose actor died waits for its next one.
 const ORPHAN_WAIT: Duration = Duration::from_secs(1);
+
+/// So often an owner that waits for room or a provider looks whether there is some: nobody calls it
+/// when a disk is cleared, or a workstation of its namespace goes. One that waits for neither sleeps.
+const HELD_LOOKS_AGAIN: Duration = Duration::from_secs(2);
 
 /// A write as a command, and what it leads to.
 type Judged<C> = (Reading<<C as Core>::Command>, Decided<<C as Core>::Change>);
@@ -214,7 +218,10 @@ impl<C: Core> Owner<C> {
         if self.acts(tick, ctx) == Pass::Unfinished {
             ctx.notify(Continue);
         }
-        let wish = if self.core.waits_for_turn(tick, &self.inputs) { Wish::Build } else { Wish::Nothing };
+        let wish = match self.core.hold(tick, &self.inputs) {
+            Hold::Turn => Wish::Build,
+            Hold::Nothing | Hold::Outside => Wish::Nothing,
+        };
         let called = self.sources.turns.note(&self.id, self.core.builds_in_flight(), wish);
         self.directory.call(&called);
     }
@@ -227,7 +234,13 @@ impl<C: Core> Owner<C> {
             C::note_turns(&mut self.inputs, allowed);
             match self.core.decide(C::pass(), &tick, &self.inputs) {
                 Ok(decided) if decided.is_nothing() => return Pass::Quiet,
-                Ok(decided) => self.carry_out(decided, None, ctx),
+                Ok(decided) => {
+                    let builds = decided.builds;
+                    self.carry_out(decided, None, ctx);
+                    if builds {
+                        self.look_again();
+                    }
+                }
                 Err(refusal) => {
                     tracing::error!(owner = %self.id, %refusal, act, "the pass was refused");
                     return Pass::Quiet;
@@ -333,12 +346,17 @@ impl<C: Core> Owner<C> {
             ctx.cancel_future(timer);
         }
         let tick = clock::tick();
-        if let Some(deadline) = self.core.next_deadline(&tick) {
+        let deadline = self.core.next_deadline(&tick).map(|deadline| {
             let millis = deadline.millis_since(tick.steady).max(0);
-            let wait = Duration::from_millis(u64::try_from(millis).unwrap_or(0)).min(TIMER_MAX);
-            self.timer = Some(ctx.run_later(wait, |owner, ctx| {
-                let tick = clock::tick();
-                owner.pass(&tick, ctx);
+            Duration::from_millis(u64::try_from(millis).unwrap_or(0)).min(TIMER_MAX)
+        });
+        let held = self.core.hold(&tick, &self.inputs) == Hold::Outside;
+        if let Some(wait) = deadline.into_iter().chain(held.then_some(HELD_LOOKS_AGAIN)).min() {
+            self.timer = Some(ctx.run_later(wait, move |owner, ctx| {
+                if held {
+                    owner.look_again();
+                }
+                owner.pass(&clock::tick(), ctx);
                 owner.settle(ctx);
             }));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::catalog::device_keys;
-use super::core::{Core, Decided, Reading, Sources};
+use super::core::{Core, Decided, Hold, Reading, Sources};
 use super::doors::{Refusal, Write};
 use super::placement;
 use super::reading::{Judged, Judgement, Present, invalid, judge, typed};
@@ -11,7 +11,7 @@ use crate::machine::{Fact, Want};
 use crate::object::{CORE_GROUP, Subject, SubjectKind, Tick, Time, WorkstationPool};
 use crate::pool::{
     Act, Answer, Change, Command, Decision, Denied, Happening, Inputs, OwnerKeys, Pool, ProviderState,
-    Resetting, Room, Standing, StatusWrite, Stopping, happenings,
+    Resetting, Room, Standing, StatusWrite, Stopping, WaitsFor, happenings,
 };
 use crate::provider::Availability;
 use crate::store::{self, OwnerId, Record, RecordId, RecordKind};
@@ -171,8 +171,19 @@ impl Core for PoolCore {
         self.pool.as_ref().map(Pool::builds_in_flight).unwrap_or_default()
     }
 
-    fn waits_for_turn(&self, tick: &Tick, inputs: &Inputs) -> bool {
-        self.pool.as_ref().is_some_and(|pool| pool.waits_for_turn(tick, inputs))
+    fn hold(&self, tick: &Tick, inputs: &Inputs) -> Hold {
+        match self.pool.as_ref().and_then(|pool| pool.held(tick, inputs)) {
+            Some(WaitsFor::Turn) => Hold::Turn,
+            Some(WaitsFor::Room { .. } | WaitsFor::Provider { .. }) => Hold::Outside,
+            Some(
+                WaitsFor::Release
+                | WaitsFor::BackOff { .. }
+                | WaitsFor::Probe { .. }
+                | WaitsFor::TemplateFix { .. }
+                | WaitsFor::Paused,
+            )
+            | None => Hold::Nothing,
+        }
     }
 
     fn note_turns(inputs: &mut Inputs, builds_allowed: u32) {
@@ -290,6 +301,7 @@ fn decided(decision: Decision, happenings: Vec<Happening>) -> Decided<Change> {
         wants,
         preview,
         writes_status: act == Act::WriteStatus,
+        builds: act == Act::Build,
         happenings,
         ..Decided::default()
     }
@@ -316,8 +328,11 @@ fn room(pool: Option<&Pool>, sources: &Sources) -> Room {
     let Some(most) = namespace(name, sources).and_then(|spec| spec.quota.workstations) else {
         return Room::Unlimited;
     };
-    let held = sources.view.list(crate::object::WORKSTATIONS_GROUP, "workstations", Some(name)).items.len();
-    let more = most.saturating_sub(u32::try_from(held).unwrap_or(u32::MAX));
+    let all = sources.view.list(crate::object::WORKSTATIONS_GROUP, "workstations", Some(name)).items;
+    // Its own it knows better than the view, which shows only what is durable.
+    let own = pool.map_or(0, |pool| pool.members().count());
+    let others = all.iter().filter(|shown| pool.is_none_or(|pool| pool.member(shown.uid).is_none())).count();
+    let more = most.saturating_sub(u32::try_from(own + others).unwrap_or(u32::MAX));
     Room::Limited { more, why: format!("namespace {name} may hold {most} workstations") }
 }
 

@@ -150,11 +150,10 @@ impl Fleet {
         u32::try_from(building).unwrap_or(u32::MAX)
     }
 
-    /// Whether a machine would be made now if it were its turn (rule F4).
+    /// Whether a machine waits to be made: for room, or for its turn (rule F4).
     #[must_use]
-    pub fn waits_for_turn(&self, inputs: &Inputs) -> bool {
-        let is_new = |station: &Station| station.revision == 0 && !station.is_going();
-        inputs.turn == Turn::Taken && inputs.builds_held.is_none() && self.stations.values().any(is_new)
+    pub fn would_build(&self) -> bool {
+        self.stations.values().any(|station| station.revision == 0 && !station.is_going())
     }
 
     /// The next workstation of which something else is wanted than was asked last. Looks at each:

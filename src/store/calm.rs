@@ -1,55 +1,23 @@
-//! sled while nobody uses it: its helper threads are put to rest, or they would wake the processor
-//! seven times a second for as long as the daemon lives.
+//! sled's helper threads ask for work once a second, each of seven, for as long as the process
+//! lives; nothing of sled's API stops them, and an idle daemon would wake the processor for them.
 //!
-//! They are the process's, not one store's: whoever works with sled holds a [`Work`], and while
-//! anybody does, none of them rests.
+//! They need no punctual clock: who has work for them calls them at once. The kernel lets a thread
+//! say how late its timers may be, and those it starts inherit it: so the store is opened, and the
+//! committer started, by a thread whose timers may be a day late. Where the kernel does not know
+//! this, they just wake.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::num::NonZeroU64;
 
-use crate::sys::rest;
+use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
-/// What sled's threads are called.
-const HELPERS: &str = "sled-io-";
+const A_DAY_NANOS: NonZeroU64 = NonZeroU64::new(24 * 3600 * 1_000_000_000).expect("not zero");
 
-/// How many work with sled in this process.
-static AT_WORK: Mutex<u32> = Mutex::new(0);
-
-/// Somebody works with sled.
-#[derive(Debug)]
-pub(super) struct Work(());
-
-impl Work {
-    /// From here to its drop sled's threads are awake.
-    pub(super) fn begin() -> Self {
-        let mut at_work = lock();
-        *at_work += 1;
-        rest::rouse();
-        Self(())
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        *lock() -= 1;
-    }
-}
-
-/// Puts sled's threads to rest, unless somebody works. False if one of them was still busy: try
-/// again a little later.
-pub(super) fn lay_to_rest() -> bool {
-    let at_work = lock();
-    if *at_work > 0 {
-        return true;
-    }
-    match rest::lay(HELPERS) {
-        Ok(restless) => restless == 0,
-        Err(error) => {
-            tracing::debug!(%error, "sled's threads stay awake");
-            true
-        }
-    }
-}
-
-fn lock() -> MutexGuard<'static, u32> {
-    AT_WORK.lock().unwrap_or_else(PoisonError::into_inner)
+/// Runs `work`, of whose threads no timer need be punctual.
+pub(super) fn patiently<T>(work: impl FnOnce() -> T) -> T {
+    let before = current_timer_slack().ok().and_then(NonZeroU64::new);
+    let _ = set_current_timer_slack(Some(A_DAY_NANOS));
+    let result = work();
+    // None is the slack that the process began with.
+    let _ = set_current_timer_slack(before);
+    result
 }

@@ -6,20 +6,15 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use super::ballast::Ballast;
-use super::calm::{Work, lay_to_rest};
 use super::disk::{Batch, Disk};
 use super::lock::DirectoryLock;
-use super::queue::{Again, Commit, Entry, Numbered, Prepared, Queue, Shown};
+use super::queue::{Commit, Entry, Numbered, Prepared, Queue, Shown};
 use super::record::{Record, RecordKind};
 use super::submission::{Committed, Effect, OwnerId};
 use super::witness::Witness;
 use super::{StoreError, envelope, key, meta, open};
 use crate::clock;
 use crate::view::{Applied, Key, View, ViewWriter};
-
-/// So often sled's threads are asked to rest, once a second. Where the kernel does not say what a
-/// thread does, they never do.
-const RESTS_TRIED_MAX: u32 = 10;
 
 type OnFatal = Box<dyn FnOnce(&StoreError) + Send>;
 
@@ -54,15 +49,12 @@ impl Committer {
     }
 
     fn run(mut self) {
-        while let Some(batch) = self.queue.next_batch(rest) {
-            let _work = Work::begin();
+        while let Some(batch) = self.queue.next_batch() {
             if let Err(error) = self.carry_out(batch).map_err(|error| error.of(self.ballast.dir())) {
                 tracing::error!(%error, "the store failed; nothing more is written or acknowledged");
                 return self.give_up(&error);
             }
         }
-        let _work = Work::begin();
-        drop(self);
     }
 
     /// sled is not closed but left: closing after a failed write waits for ever.
@@ -141,11 +133,6 @@ impl Committer {
         let pairs = self.disk.scan(&prefix);
         pairs.map(|pair| pair.and_then(|(key, value)| Ok(open::read_record(&key, &value)?.record))).collect()
     }
-}
-
-/// With nothing to do: sled's threads rest too. Some may still tidy up after the last batch.
-fn rest(tries: u32) -> Again {
-    if lay_to_rest() || tries >= RESTS_TRIED_MAX { Again::Never } else { Again::Later }
 }
 
 fn add(batch: &mut Batch, write: &Numbered) {

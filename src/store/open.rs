@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use ulid::Ulid;
 
 use super::ballast::Ballast;
-use super::calm::Work;
 use super::committer::Committer;
 use super::disk::{Batch, Disk};
 use super::index::{Index, Slot};
@@ -18,13 +17,13 @@ use super::queue::Queue;
 use super::record::{Record, RecordId};
 use super::submission::OwnerId;
 use super::witness::Witness;
-use super::{Handle, Store, StoreError, StoreOptions, envelope, key};
+use super::{Handle, Store, StoreError, StoreOptions, calm, envelope, key};
 use crate::object::UsageRow;
 use crate::view::{Applied, Resource, ViewWriter};
 
 /// As `Store::open`.
 pub(super) fn open(dir: &Path, options: StoreOptions, view: ViewWriter) -> Result<Store, StoreError> {
-    open_there(dir, options, view).map_err(|error| error.of(dir))
+    calm::patiently(|| open_there(dir, options, view)).map_err(|error| error.of(dir))
 }
 
 fn open_there(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result<Store, StoreError> {
@@ -33,7 +32,6 @@ fn open_there(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result
     let ballast = Arc::new(Ballast::of(dir, &options));
     let failed = |source| StoreError::Directory { doing: "keep room in", path: dir.into(), source };
     ballast.tend().and_then(|()| ballast.prove_room()).map_err(failed)?;
-    let work = Work::begin();
     let disk = Disk::open(&dir.join("sled"), options.cache_bytes)?;
     sync_directory(dir)?;
     let failed = |source| StoreError::Disk { doing: "opening the store", source };
@@ -51,7 +49,6 @@ fn open_there(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result
     let thread = committer
         .spawn()
         .map_err(|source| StoreError::Disk { doing: "starting the committer's thread", source })?;
-    drop(work);
     let handle = Handle { queue, ballast, instance, committer: Mutex::new(Some(thread)) };
     Ok(Store { handle: Arc::new(handle) })
 }

@@ -19,9 +19,6 @@ use crate::view::{Key, Resource};
 const SUBMISSIONS_PER_BATCH: usize = 1024;
 const BYTES_PER_BATCH: usize = 4 << 20;
 
-/// Without anything to do for so long, the committer is idle.
-const QUIET_AFTER: Duration = Duration::from_secs(1);
-
 /// The most a record may take on disk.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 
@@ -51,13 +48,6 @@ pub(super) enum Entry {
     Commit(Commit),
     Load { owner: OwnerId, reply: oneshot::Sender<Vec<Record>> },
     Barrier(oneshot::Sender<()>),
-}
-
-/// Whether an idle queue asks its reader once more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
-    Later,
-    Never,
 }
 
 /// A submission that was accepted.
@@ -184,31 +174,17 @@ impl Queue {
         drop(unsaid);
     }
 
-    /// Waits for something to do; what was taken before is done with. When nothing has come for a
-    /// while, `quiet` is called, and again as long as it asks for it. A load is always the last of its
+    /// Waits for something to do; what was taken before is done with. A load is always the last of its
     /// batch, so that it reads what was queued before it. `None` when the store is closed and the
     /// queue empty.
-    pub(super) fn next_batch(&self, quiet: impl Fn(u32) -> Again) -> Option<Vec<Entry>> {
+    pub(super) fn next_batch(&self) -> Option<Vec<Entry>> {
         let mut locked = self.lock();
         locked.in_hand_since = None;
-        let (mut tries, mut again) = (0, Again::Later);
         while locked.entries.is_empty() {
             if locked.closed {
                 return None;
             }
-            if again == Again::Never {
-                locked = self.arrived.wait(locked).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            let waited = self.arrived.wait_timeout(locked, QUIET_AFTER);
-            let (relocked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            locked = relocked;
-            if timeout.timed_out() && locked.entries.is_empty() && !locked.closed {
-                drop(locked);
-                tries += 1;
-                again = quiet(tries);
-                locked = self.lock();
-            }
+            locked = self.arrived.wait(locked).unwrap_or_else(PoisonError::into_inner);
         }
         let mut bytes = 0;
         let mut batch = Vec::new();

@@ -3,5 +3,4 @@
 #![expect(unsafe_code, reason = "this is the module for it")]
 
 pub mod namespaces;
-pub mod rest;
 pub mod session;

@@ -2,9 +2,9 @@
 
 mod crash;
 mod damage;
+mod idle;
 mod owners;
 mod power;
-mod rest;
 mod space;
 mod startup;
 mod submit;

@@ -1,6 +1,6 @@
 //! A pool that panics over leases whose names ask for it, at the three places where it matters.
 
-use crate::actor::core::{Core, Decided, Reading, Sources};
+use crate::actor::core::{Core, Decided, Hold, Reading, Sources};
 use crate::actor::doors::{Refusal, Write};
 use crate::actor::pool::{PoolCommand, PoolCore};
 use crate::machine::{Fact, Want};
@@ -79,8 +79,8 @@ impl Core for FlawedPool {
         self.0.builds_in_flight()
     }
 
-    fn waits_for_turn(&self, tick: &Tick, inputs: &Inputs) -> bool {
-        self.0.waits_for_turn(tick, inputs)
+    fn hold(&self, tick: &Tick, inputs: &Inputs) -> Hold {
+        self.0.hold(tick, inputs)
     }
 
     fn note_turns(inputs: &mut Inputs, builds_allowed: u32) {

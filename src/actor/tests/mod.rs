@@ -5,5 +5,6 @@ mod flawed;
 mod home;
 mod owners;
 mod pools;
+mod room;
 mod toy;
 mod turns;

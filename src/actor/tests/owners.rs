@@ -10,7 +10,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-use crate::actor::core::{Core, Decided, Reading, Sources};
+use crate::actor::core::{Core, Decided, Hold, Reading, Sources};
 use crate::actor::directory::Directory;
 use crate::actor::doors::{Refusal, Verb, Write, Written};
 use crate::actor::owner::Ask;
@@ -82,8 +82,8 @@ impl Core for Flawed {
         0
     }
 
-    fn waits_for_turn(&self, _: &Tick, (): &()) -> bool {
-        false
+    fn hold(&self, _: &Tick, (): &()) -> Hold {
+        Hold::Nothing
     }
 
     fn note_turns((): &mut (), _: u32) {}

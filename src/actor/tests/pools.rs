@@ -139,7 +139,8 @@ async fn a_provider_that_hangs_holds_up_only_its_own_members() {
     home.until("the first one's release goes on", || home.shown(LEASE, "first").is_none()).await;
 }
 
-// rule F1, case 29 (RDO nodepool)
+// rule F1
+// case 29 (RDO nodepool)
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_panics_has_failed_the_build_and_nothing_else() {
     let home = Home::open(REAL, 8).await;

@@ -3,7 +3,8 @@
 use super::home::Home;
 use crate::actor::supervisor::REAL;
 
-// rule F4, case 29 (RDO nodepool)
+// rule F4
+// case 29 (RDO nodepool)
 #[tokio::test(flavor = "multi_thread")]
 async fn hanging_builds_of_one_pool_leave_turns_for_the_others() {
     let home = Home::open(REAL, 8).await;

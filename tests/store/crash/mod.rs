@@ -54,7 +54,8 @@ enum Kill {
     Acknowledged(usize),
 }
 
-// rule F5, rule L20
+// rule F5
+// rule L20
 // case 19 (garm#401, #635, #117)
 #[test]
 fn every_acknowledged_write_survives_kill_9_and_nothing_else_was_ever_seen() {
