@@ -23,10 +23,6 @@ const RULES_OWED: &[(&str, &str)] = &[
     ("H5", "issue 5: holding configuration"),
     ("R7", "issue 5: recycle scripts"),
     ("R9", "issue 5: a reset and its proof"),
-    ("U1", "this issue: being built"),
-    ("U2", "this issue: being built"),
-    ("U3", "this issue: being built"),
-    ("U4", "this issue: being built"),
 ];
 
 /// Cases without a test yet.

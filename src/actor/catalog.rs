@@ -147,9 +147,12 @@ fn item(record: Record) -> Option<Item> {
         Record::User(user) => Some(Item::User(user)),
         Record::Device(device) => Some(Item::Device(device)),
         // Not the catalog's: the store gives each owner its own alone.
-        Record::Pool(_) | Record::Lease(_) | Record::Member(_) | Record::Event(_) | Record::Station(_) => {
-            None
-        }
+        Record::Pool(_)
+        | Record::Lease(_)
+        | Record::Member(_)
+        | Record::Event(_)
+        | Record::Station(_)
+        | Record::Usage(_) => None,
     }
 }
 

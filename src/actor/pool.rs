@@ -1,5 +1,7 @@
 //! A pool behind the shell of an owner.
 
+use std::sync::Arc;
+
 use super::catalog::device_keys;
 use super::core::{Core, Decided, Hold, Reading, Sources};
 use super::doors::{Refusal, Write};
@@ -35,17 +37,19 @@ impl Core for PoolCore {
 
     fn load(owner: &OwnerId, records: Vec<Record>) -> Self {
         let OwnerId::Pool(uid) = owner else { return Self { uid: ulid::Ulid::nil(), pool: None } };
-        let (mut row, mut leases, mut members, mut events) = (None, Vec::new(), Vec::new(), Vec::new());
+        let (mut row, mut leases, mut members) = (None, Vec::new(), Vec::new());
+        let (mut events, mut usage) = (Vec::new(), Vec::new());
         for record in records {
             match record {
                 Record::Pool(pool) => row = Some(pool),
                 Record::Lease(lease) => leases.push(lease),
                 Record::Member(member) => members.push(member),
                 Record::Event(event) => events.push(event),
+                Record::Usage(hour) => usage.push(hour),
                 Record::Namespace(_) | Record::User(_) | Record::Device(_) | Record::Station(_) => {}
             }
         }
-        Self { uid: *uid, pool: row.map(|row| Pool::load(row, leases, members, events)) }
+        Self { uid: *uid, pool: row.map(|row| Pool::load(row, leases, members, events).with_usage(usage)) }
     }
 
     fn read(&self, write: &Write, tick: &Tick, sources: &Sources) -> Result<Reading<PoolCommand>, Refusal> {
@@ -122,6 +126,8 @@ impl Core for PoolCore {
             Change::RemoveLease(uid) => remove(RecordKind::Lease, uid),
             Change::RemoveMember(uid) => remove(RecordKind::Member, uid),
             Change::RemoveEvent(uid) => remove(RecordKind::Event, uid),
+            Change::PutUsage(hour) => store::Write::Put(Record::Usage(Arc::clone(hour))),
+            Change::RemoveUsage(uid) => remove(RecordKind::Usage, uid),
         }
     }
 
@@ -267,7 +273,8 @@ pub fn given_up(records: Vec<Record>, why: &str, now: Time) -> Vec<store::Write>
         | Record::Namespace(_)
         | Record::User(_)
         | Record::Device(_)
-        | Record::Station(_) => None,
+        | Record::Station(_)
+        | Record::Usage(_) => None,
     });
     rows.collect()
 }
@@ -283,7 +290,9 @@ fn decided(decision: Decision, happenings: Vec<Happening>) -> Decided<Change> {
             | Change::RemovePool(_)
             | Change::RemoveLease(_)
             | Change::RemoveMember(_)
-            | Change::RemoveEvent(_) => return None,
+            | Change::RemoveEvent(_)
+            | Change::PutUsage(_)
+            | Change::RemoveUsage(_) => return None,
         };
         record.present(0).map(|shown| (shown.uid, shown.value))
     });

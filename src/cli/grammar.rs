@@ -89,7 +89,7 @@ pub enum Command {
         options: wait::WaitOptions,
     },
 
-    /// Pools: create, lease, get, describe, delete, wait
+    /// Pools: create, lease, usage, get, describe, delete, wait
     #[command(subcommand, name = "workstationpool", visible_alias = "wsp")]
     Pool(pool::PoolVerb),
     /// Leases: release, renew, get, describe, delete, wait

@@ -39,6 +39,7 @@ mod ssh;
 mod ssh_config;
 #[cfg(test)]
 mod tests;
+mod usage;
 mod wait;
 
 use std::ffi::OsString;

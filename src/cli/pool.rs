@@ -1,17 +1,18 @@
-//! `rl workstationpool …`: create, lease.
+//! `rl workstationpool …`: create, lease, usage.
 
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::failure::{Exit, usage};
+use super::failure::{self, Exit};
 use super::grammar::CommonVerb;
 use super::interrupt::Interrupts;
 use super::key;
 use super::kinds;
 use super::leasing::{self, Lease, Outcome, Request};
 use super::session::Session;
+use super::usage::{self, UsageArgs};
 use super::wait::duration;
 use crate::client::{ClientError, Commit};
 use crate::object::{LeaseState, Span};
@@ -23,6 +24,8 @@ pub enum PoolVerb {
     Create(CreateArgs),
     /// Ask a pool for a member
     Lease(LeaseArgs),
+    /// Show what was asked of a pool and what it had, hour by hour for a week
+    Usage(UsageArgs),
     #[command(flatten)]
     Common(CommonVerb),
 }
@@ -89,6 +92,7 @@ pub async fn run(session: &Session, verb: PoolVerb) -> anyhow::Result<Exit> {
     match verb {
         PoolVerb::Create(args) => create(session, args).await,
         PoolVerb::Lease(args) => lease(session, args).await,
+        PoolVerb::Usage(args) => usage::run(session, args).await,
         PoolVerb::Common(verb) => super::common(session, kinds::pools(&session.registry), verb).await,
     }
 }
@@ -166,7 +170,11 @@ fn subject(text: &str) -> anyhow::Result<Value> {
     let kind = match kind.to_ascii_lowercase().as_str() {
         "user" => "User",
         "serviceaccount" | "sa" => "ServiceAccount",
-        _ => return Err(usage(format!("--owner {text:?}: write a user's name or serviceaccount:NAME"))),
+        _ => {
+            return Err(failure::usage(format!(
+                "--owner {text:?}: write a user's name or serviceaccount:NAME"
+            )));
+        }
     };
     Ok(json!({"kind": kind, "name": name}))
 }

@@ -242,6 +242,11 @@ impl Client {
         upgraded(self.send(ask).await?).await
     }
 
+    /// What a pool has counted, as a `WorkstationPoolUsage`. Not found where nobody counts, too.
+    pub async fn usage(&self, pool: &Target) -> Result<Value, ClientError> {
+        self.value(Ask::get(format!("{}/usage", pool.object())).about(pool)).await
+    }
+
     /// How the daemon is.
     pub async fn health(&self) -> Result<Health, ClientError> {
         read_json(self.send(Ask::get("/ringleader/v1/status".into())).await?).await

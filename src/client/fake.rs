@@ -42,6 +42,8 @@ pub struct Store {
     refusals: Vec<(String, Value)>,
     /// Sent with every write.
     warning: Option<String>,
+    /// What every pool has counted, where this server counts.
+    pub usage: Option<Value>,
 }
 
 impl Fake {
@@ -58,6 +60,7 @@ impl Fake {
             reaction,
             refusals: Vec::new(),
             warning: None,
+            usage: None,
         }));
         let shared = Arc::clone(&store);
         let serving = tokio::spawn(async move {
@@ -222,6 +225,12 @@ async fn answer(store: &Mutex<Store>, mut request: Request<Incoming>) -> Respons
     if route.tail.as_deref() == Some("ssh") {
         let known = store.objects.contains_key(&place);
         return if known { echo(upgrading) } else { not_found(&route.plural, &place.1) };
+    }
+    if route.tail.as_deref() == Some("usage") {
+        return match store.usage.as_ref().filter(|_| store.objects.contains_key(&place)) {
+            Some(usage) => json_answer(StatusCode::OK, usage),
+            None => not_found(&route.plural, &place.1),
+        };
     }
     let mut answer = match (method, route.name.is_some()) {
         (Method::GET, false) if query.contains("watch=true") => watch(&mut store, &route, &query),

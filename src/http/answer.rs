@@ -18,7 +18,7 @@ use super::route::{Place, Route, Subresource};
 use super::serve::Server;
 use super::status::Status;
 use super::write::Change;
-use super::{health, images, metrics, read, ssh, watch, write};
+use super::{health, images, metrics, read, ssh, usage, watch, write};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
@@ -113,7 +113,7 @@ async fn collection(
     }
 }
 
-/// One object, its status or its SSH door.
+/// One object, its status, its SSH door or its usage.
 async fn object(
     server: &Arc<Server>,
     by: &Subject,
@@ -130,6 +130,12 @@ async fn object(
                 return Ok(not_allowed("GET, POST"));
             }
             return ssh::open(server, by, place, &head.headers, upgrade).await;
+        }
+        Subresource::Usage => {
+            if !matches!(method, Method::GET | Method::HEAD) {
+                return Ok(not_allowed("GET, HEAD"));
+            }
+            return usage::get(server.view(), &place, Encoding::accepted(&head.headers)?);
         }
         Subresource::None => Part::Main,
         Subresource::Status => Part::Status,

@@ -16,7 +16,7 @@ use crate::object::{Kind, Registry};
 
 use super::negotiate::{MediaType, first_accepted};
 use super::reply::{self, JSON, Reply};
-use super::route::{SSH, has_ssh};
+use super::route::{SSH, USAGE, has_ssh, has_usage};
 use super::status::Status;
 
 /// Every discovery document.
@@ -60,6 +60,7 @@ const V2BETA1: &str = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGr
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 const SSH_VERBS: [&str; 2] = ["create", "get"];
+const USAGE_VERBS: [&str; 1] = ["get"];
 
 impl Discovery {
     /// Of these kinds.
@@ -253,7 +254,8 @@ fn add_names(resource: &mut Value, kind: &Kind) {
 fn subresources(kind: &Kind) -> Vec<(&'static str, &'static [&'static str])> {
     let status = kind.has_status.then_some(("status", STATUS_VERBS.as_slice()));
     let ssh = has_ssh(kind).then_some((SSH, SSH_VERBS.as_slice()));
-    status.into_iter().chain(ssh).collect()
+    let usage = has_usage(kind).then_some((USAGE, USAGE_VERBS.as_slice()));
+    status.into_iter().chain(ssh).chain(usage).collect()
 }
 
 fn sorted<'a>(verbs: &[&'a str]) -> Vec<&'a str> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  socket ──► serve ── who? peer ──► answer ── what? route ──► discovery, health, metrics, images
-//!             (limits, drain)          │                   ──► read    (get, list: the view)
+//!             (limits, drain)          │                   ──► read, usage (get, list: the view)
 //!                                      │                   ──► watch   (the view's ring)
 //!                                      │                   ──► write   (an object's owner)
 //!                                      │                   ──► ssh     (bytes, both ways)
@@ -29,6 +29,7 @@ mod route;
 mod serve;
 mod ssh;
 mod status;
+mod usage;
 mod watch;
 mod write;
 

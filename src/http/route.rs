@@ -11,6 +11,11 @@ pub const SSH: &str = "ssh";
 /// The resource that has it.
 const SSH_PLURAL: &str = "workstations";
 
+/// The subresource that tells what a pool has counted.
+pub const USAGE: &str = "usage";
+/// The resource that has it.
+const USAGE_PLURAL: &str = "workstationpools";
+
 /// What a path addresses.
 #[derive(Clone, Debug)]
 pub enum Route {
@@ -69,6 +74,7 @@ pub enum Subresource {
     None,
     Status,
     Ssh,
+    Usage,
 }
 
 impl Place {
@@ -126,6 +132,11 @@ pub fn has_ssh(kind: &Kind) -> bool {
     kind.plural == SSH_PLURAL
 }
 
+/// Whether `kind` counts its usage.
+pub fn has_usage(kind: &Kind) -> bool {
+    kind.plural == USAGE_PLURAL
+}
+
 /// Resolves what stands behind `/apis/<group>/<version>/`.
 struct Address<'a> {
     registry: &'a Registry,
@@ -158,6 +169,7 @@ impl Address<'_> {
             [name] => (name, Subresource::None),
             [name, "status"] if kind.has_status => (name, Subresource::Status),
             [name, SSH] if has_ssh(kind) => (name, Subresource::Ssh),
+            [name, USAGE] if has_usage(kind) => (name, Subresource::Usage),
             _ => return Route::Nowhere,
         };
         Route::Object { place: Place { kind, namespace, name: name.to_owned() }, subresource }

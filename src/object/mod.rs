@@ -26,6 +26,7 @@ mod selector;
 mod subject;
 mod suggest;
 mod time;
+mod usage;
 mod user;
 mod workstation;
 
@@ -48,6 +49,7 @@ pub use pool::*;
 pub use selector::{FieldSelector, LabelSelector};
 pub use subject::{Subject, SubjectKind};
 pub use time::{Tick, Time};
+pub use usage::*;
 pub use user::{User, UserSpec};
 pub use workstation::*;
 

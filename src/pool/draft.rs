@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
-use super::want;
 use super::{Act, Change, Decision, EventRow, Inputs, Lease, Member, Pool, PoolRow, Sighting};
+use super::{usage, want};
 use crate::object::{EventType, LeasePhase, LeaseState, MemberState, ObjectReference, Tick, Time};
 
 /// At most so many events are kept for a pool; the oldest goes first.
@@ -186,9 +186,10 @@ impl<'a> Draft<'a> {
             self.settle_lease(uid);
         }
         let wants = self.changed_wants();
+        let (pool, tick) = (self.pool, self.tick);
         let changes = self.into_changes();
         let act = if changes.is_empty() { Act::Nothing } else { act };
-        Decision { act, changes, wants }
+        usage::count(pool, tick, Decision { act, changes, wants })
     }
 
     /// Orders a want anew where it has changed, and touches the lease that depends on it.

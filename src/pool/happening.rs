@@ -120,7 +120,12 @@ pub fn happenings(pool: &Pool, decision: &Decision) -> Vec<Happening> {
             Change::RemoveLease(uid) => after.lease(*uid, None, &mut happened),
             Change::PutMember(member) => after.member(member.uid(), Some(member), &mut happened),
             Change::RemoveMember(uid) => after.member(*uid, None, &mut happened),
-            Change::PutPool(_) | Change::RemovePool(_) | Change::PutEvent(_) | Change::RemoveEvent(_) => {}
+            Change::PutPool(_)
+            | Change::RemovePool(_)
+            | Change::PutEvent(_)
+            | Change::RemoveEvent(_)
+            | Change::PutUsage(_)
+            | Change::RemoveUsage(_) => {}
         }
     }
     happened
@@ -284,7 +289,9 @@ impl After<'_> {
             | Change::PutMember(_)
             | Change::RemoveMember(_)
             | Change::PutEvent(_)
-            | Change::RemoveEvent(_) => None,
+            | Change::RemoveEvent(_)
+            | Change::PutUsage(_)
+            | Change::RemoveUsage(_) => None,
         });
         put.unwrap_or(self.pool.row())
     }
@@ -301,7 +308,9 @@ impl After<'_> {
             | Change::PutLease(_)
             | Change::RemoveLease(_)
             | Change::PutEvent(_)
-            | Change::RemoveEvent(_) => None,
+            | Change::RemoveEvent(_)
+            | Change::PutUsage(_)
+            | Change::RemoveUsage(_) => None,
         });
         put.unwrap_or_else(|| self.pool.member(uid))
     }

@@ -4,14 +4,14 @@
 use ulid::Ulid;
 
 use super::index::{LeaseIndex, MemberIndex, Step};
-use super::{Bond, Lease, Member, Pool};
+use super::{Bond, Lease, Member, Pool, usage};
 use crate::object::{LeasePhase, LeaseState, MemberState};
 
 /// One invariant: its name, and what breaks it, if anything.
 pub type Invariant = (&'static str, fn(&Pool) -> Result<(), String>);
 
 /// Every invariant.
-pub const ALL: [Invariant; 8] = [
+pub const ALL: [Invariant; 9] = [
     ("bindings_are_mutual", bindings_are_mutual),
     ("phase_says_whether_a_member_is_bound", phase_says_whether_a_member_is_bound),
     ("ready_means_usable", ready_means_usable),
@@ -20,6 +20,7 @@ pub const ALL: [Invariant; 8] = [
     ("a_state_carries_its_own_deadlines_alone", a_state_carries_its_own_deadlines_alone),
     ("a_going_member_serves_nobody_new", a_going_member_serves_nobody_new),
     ("indexes_are_what_the_rows_say", indexes_are_what_the_rows_say),
+    ("usage_goes_on_from_what_is_there", usage_goes_on_from_what_is_there),
 ];
 
 /// Checks every invariant.
@@ -156,6 +157,16 @@ pub fn indexes_are_what_the_rows_say(pool: &Pool) -> Result<(), String> {
     ensure(members == pool.members_by, || "the members' index has drifted".into())?;
     let events = pool.events().map(|event| (event.last, event.uid)).collect();
     ensure(pool.events_by_age == events, || "the events' index has drifted".into())
+}
+
+/// Rule U2: seconds are counted on from one mark, of what the rows say there is.
+pub fn usage_goes_on_from_what_is_there(pool: &Pool) -> Result<(), String> {
+    let marks = pool.usage().filter(|row| row.mark.is_some()).count();
+    ensure(marks == usize::from(!pool.usage.is_empty()), || format!("usage goes on from {marks} marks"))?;
+    let (counted, there) = (usage::last_mark(pool).map(|mark| mark.level), usage::level(pool));
+    ensure(counted.is_none_or(|counted| counted == there), || {
+        format!("usage counts {counted:?} for {there:?}")
+    })
 }
 
 fn ensure(holds: bool, broken: impl FnOnce() -> String) -> Result<(), String> {

@@ -74,6 +74,7 @@ mod recycle;
 mod rows;
 mod status;
 mod template;
+mod usage;
 mod verbs;
 mod want;
 
@@ -89,13 +90,14 @@ pub use inputs::{Inputs, OwnerKeys, ProviderState, Resetting, Room, StatusWrite,
 pub use rows::*;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ulid::Ulid;
 
 use self::draft::Draft;
 use self::index::{LeaseIndex, MemberIndex, Moments, Step};
 use crate::machine::Want;
-use crate::object::{MemberState, Subject, Tick, Time, WorkstationPool};
+use crate::object::{MemberState, Subject, Tick, Time, UsageRow, WorkstationPool};
 
 /// One pool in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +106,7 @@ pub struct Pool {
     leases: BTreeMap<Ulid, Lease>,
     members: BTreeMap<Ulid, Member>,
     events: BTreeMap<Ulid, EventRow>,
+    usage: BTreeMap<Ulid, Arc<UsageRow>>,
     leases_by: LeaseIndex,
     members_by: MemberIndex,
     events_by_age: Moments,
@@ -131,6 +134,7 @@ impl Pool {
             leases: BTreeMap::new(),
             members: BTreeMap::new(),
             events: BTreeMap::new(),
+            usage: BTreeMap::new(),
             leases_by: LeaseIndex::default(),
             events_by_age: Moments::new(),
             ended: false,
@@ -139,6 +143,13 @@ impl Pool {
         members.into_iter().for_each(|member| pool.put_member(member));
         events.into_iter().for_each(|event| pool.put_event(event));
         pool
+    }
+
+    /// The same, with what it has counted.
+    #[must_use]
+    pub fn with_usage(mut self, rows: impl IntoIterator<Item = Arc<UsageRow>>) -> Self {
+        self.usage.extend(rows.into_iter().map(|row| (row.uid(), row)));
+        self
     }
 
     /// What a command leads to. Reads only.
@@ -179,6 +190,8 @@ impl Pool {
             Change::RemoveMember(uid) => self.remove_member(*uid),
             Change::PutEvent(event) => self.put_event(event.clone()),
             Change::RemoveEvent(uid) => self.remove_event(*uid),
+            Change::PutUsage(row) => _ = self.usage.insert(row.uid(), Arc::clone(row)),
+            Change::RemoveUsage(uid) => _ = self.usage.remove(uid),
         }
     }
 
@@ -261,6 +274,11 @@ impl Pool {
     /// Every event, in order of uid.
     pub fn events(&self) -> impl Iterator<Item = &EventRow> {
         self.events.values()
+    }
+
+    /// Every hour on record, oldest first.
+    pub fn usage(&self) -> impl Iterator<Item = &UsageRow> {
+        self.usage.values().map(Arc::as_ref)
     }
 
     fn put_row(&mut self, row: PoolRow) {

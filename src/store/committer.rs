@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 use super::ballast::Ballast;
 use super::disk::{Batch, Disk};
 use super::lock::DirectoryLock;
-use super::queue::{Commit, Entry, Numbered, Prepared, Queue};
-use super::record::Record;
+use super::queue::{Commit, Entry, Numbered, Prepared, Queue, Shown};
+use super::record::{Record, RecordKind};
 use super::submission::{Committed, Effect, OwnerId};
 use super::witness::Witness;
 use super::{StoreError, envelope, key, meta, open};
@@ -149,11 +149,13 @@ fn add(batch: &mut Batch, write: &Numbered) {
 fn applied(write: Numbered) -> Option<Applied> {
     let removed = |key: Option<Key>| key.map(|key| Applied::Removed { key, version: write.version });
     match write.change {
-        Prepared::Put { resource: Some(resource), .. } => {
+        Prepared::Put { shown: Shown::Object(resource), .. } => {
             Some(Applied::Put(resource.with_version(write.version)))
         }
-        Prepared::Put { resource: None, hides, .. } => removed(hides),
-        Prepared::Remove { name } => removed(name),
+        Prepared::Put { shown: Shown::Usage(row), .. } => Some(Applied::Usage(row)),
+        Prepared::Put { shown: Shown::Nothing, hides, .. } => removed(hides),
+        Prepared::Remove { id, .. } if id.kind == RecordKind::Usage => Some(Applied::UsageRemoved(id.uid)),
+        Prepared::Remove { name, .. } => removed(name),
     }
 }
 

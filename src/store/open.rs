@@ -18,7 +18,8 @@ use super::record::{Record, RecordId};
 use super::submission::OwnerId;
 use super::witness::Witness;
 use super::{Handle, Store, StoreError, StoreOptions, envelope, key};
-use crate::view::{Resource, ViewWriter};
+use crate::object::UsageRow;
+use crate::view::{Applied, Resource, ViewWriter};
 
 /// As `Store::open`.
 pub(super) fn open(dir: &Path, options: StoreOptions, view: ViewWriter) -> Result<Store, StoreError> {
@@ -38,9 +39,10 @@ fn open_there(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result
     let acknowledged = witness.version().map_err(failed)?;
     let instance = identify(&disk, dir, acknowledged)?;
     carry_on(&disk)?;
-    let (index, resources) = read_all(&disk, dir)?;
+    let Found { index, resources, usage } = read_all(&disk, dir)?;
     refuse_less_than(acknowledged, index.head().version, dir)?;
     view.begin(index.head().version, resources);
+    view.apply(usage.into_iter().map(Applied::Usage).collect());
     let queue = Arc::new(Queue::new(index, options.meter));
     let committer =
         Committer::new(Arc::clone(&queue), disk, witness, view, Arc::clone(&ballast), options.on_fatal, lock);
@@ -71,6 +73,13 @@ pub(super) struct Stored {
     id: RecordId,
     version: u64,
     pub record: Record,
+}
+
+/// All there is on disk.
+struct Found {
+    index: Index,
+    resources: Vec<Resource>,
+    usage: Vec<Arc<UsageRow>>,
 }
 
 /// Makes what is missing of the path, so that a power cut does not take it away again.
@@ -147,7 +156,7 @@ fn found(disk: &Disk) -> Result<Ulid, StoreError> {
 }
 
 /// Reads every record. One that cannot be read, or that is missing, stops the start.
-fn read_all(disk: &Disk, dir: &Path) -> Result<(Index, Vec<Resource>), StoreError> {
+fn read_all(disk: &Disk, dir: &Path) -> Result<Found, StoreError> {
     let what = "the store's head";
     let head = disk.get(meta::HEAD_KEY)?.ok_or_else(|| "it is missing".to_owned());
     let head = match head {
@@ -156,7 +165,7 @@ fn read_all(disk: &Disk, dir: &Path) -> Result<(Index, Vec<Resource>), StoreErro
     };
     let head = head.map_err(|why| StoreError::Unreadable { what: what.to_owned(), why })?;
     let mut index = Index::new(head.version);
-    let mut resources = Vec::new();
+    let (mut resources, mut usage) = (Vec::new(), Vec::new());
     for pair in disk.scan(key::RECORDS) {
         let (key, value) = pair?;
         let Stored { owner, id, version, record } = read_record(&key, &value)?;
@@ -167,10 +176,13 @@ fn read_all(disk: &Disk, dir: &Path) -> Result<(Index, Vec<Resource>), StoreErro
             why: conflict.to_string(),
         })?;
         resources.extend(resource);
+        if let Record::Usage(row) = record {
+            usage.push(row);
+        }
     }
     if index.head() != head {
         let (dir, found, expected) = (dir.to_owned(), index.head().records, head.records);
         return Err(StoreError::Incomplete { dir, found, expected });
     }
-    Ok((index, resources))
+    Ok(Found { index, resources, usage })
 }

@@ -1,7 +1,7 @@
 //! The one short lock: what is checked, numbered and queued under it.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -12,6 +12,7 @@ use super::meta::Head;
 use super::record::{Record, RecordId};
 use super::submission::{Conflict, Effect, OwnerId, Submission, Versions, Write};
 use crate::metrics::CommitMeter;
+use crate::object::UsageRow;
 use crate::view::{Key, Resource};
 
 /// How much one batch gathers.
@@ -66,11 +67,19 @@ pub(super) struct Numbered {
 
 /// A write, encoded before the lock is taken.
 pub(super) enum Prepared {
-    /// `resource` still bears version 0. Without one the record is kept and not shown; `hides` is
-    /// the name under which it was shown until now.
-    Put { type_version: u8, payload: Vec<u8>, resource: Option<Box<Resource>>, hides: Option<Key> },
-    /// `name` is none when it was not shown.
-    Remove { name: Option<Key> },
+    /// `hides` is the name under which the record was shown until now and is no more.
+    Put { type_version: u8, payload: Vec<u8>, shown: Shown, hides: Option<Key> },
+    /// `name` is none when it was not shown as an object.
+    Remove { id: RecordId, name: Option<Key> },
+}
+
+/// What readers are to see of a record.
+pub(super) enum Shown {
+    /// Kept, and not shown.
+    Nothing,
+    /// It still bears version 0.
+    Object(Box<Resource>),
+    Usage(Arc<UsageRow>),
 }
 
 impl std::fmt::Debug for Entry {
@@ -235,19 +244,19 @@ impl Locked {
         let version = self.index.next_version();
         let id = draft.id();
         let change = match draft {
-            Draft::Put { type_version, payload, resource, .. } => {
-                let key = resource.as_ref().map(|resource| resource.key.clone());
+            Draft::Put { type_version, payload, shown, .. } => {
+                let key = shown.key().cloned();
                 let slot = Slot { owner: owner.clone(), key: key.clone(), version };
                 let before = self.index.put(id, slot)?;
                 let hides = before.as_ref().and_then(|before| before.key.clone()).filter(|_| key.is_none());
                 undo.push((id, before));
-                Prepared::Put { type_version, payload, resource, hides }
+                Prepared::Put { type_version, payload, shown, hides }
             }
             Draft::Remove(_) => {
                 let before = self.index.remove(id, owner)?;
                 let name = before.key.clone();
                 undo.push((id, Some(before)));
-                Prepared::Remove { name }
+                Prepared::Remove { id, name }
             }
         };
         Ok(Numbered { key: key::record(owner, id), version, change })
@@ -263,7 +272,7 @@ impl Locked {
 
 /// A write, encoded and not yet numbered.
 enum Draft {
-    Put { id: RecordId, type_version: u8, payload: Vec<u8>, resource: Option<Box<Resource>> },
+    Put { id: RecordId, type_version: u8, payload: Vec<u8>, shown: Shown },
     Remove(RecordId),
 }
 
@@ -275,8 +284,8 @@ impl Draft {
                 if payload.len() > RECORD_BYTES_MAX {
                     return Err(Conflict::TooLarge { id, bytes: payload.len(), most: RECORD_BYTES_MAX });
                 }
-                let resource = record.present(0).map(Box::new);
-                Ok(Self::Put { id, type_version: id.kind.newest_version(), payload, resource })
+                let shown = Shown::of(&record);
+                Ok(Self::Put { id, type_version: id.kind.newest_version(), payload, shown })
             }
             Write::Remove(id) => Ok(Self::Remove(id)),
         }
@@ -285,6 +294,31 @@ impl Draft {
     const fn id(&self) -> RecordId {
         match self {
             Self::Put { id, .. } | Self::Remove(id) => *id,
+        }
+    }
+}
+
+impl Shown {
+    fn of(record: &Record) -> Self {
+        match record {
+            Record::Usage(row) => Self::Usage(Arc::clone(row)),
+            Record::Namespace(_)
+            | Record::User(_)
+            | Record::Device(_)
+            | Record::Pool(_)
+            | Record::Lease(_)
+            | Record::Member(_)
+            | Record::Event(_)
+            | Record::Station(_) => {
+                record.present(0).map_or(Self::Nothing, |resource| Self::Object(Box::new(resource)))
+            }
+        }
+    }
+
+    const fn key(&self) -> Option<&Key> {
+        match self {
+            Self::Object(resource) => Some(&resource.key),
+            Self::Nothing | Self::Usage(_) => None,
         }
     }
 }

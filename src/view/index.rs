@@ -7,7 +7,9 @@ use ulid::Ulid;
 
 use super::queue::Queues;
 use super::ring::Ring;
+use super::usage::Histories;
 use super::{Applied, Change, Key, Resource, WatchEvent};
+use crate::object::UsageRow;
 
 /// The state behind the view's lock.
 #[derive(Debug)]
@@ -19,6 +21,7 @@ pub(super) struct State {
     kinds: HashMap<(&'static str, &'static str), KindState>,
     by_uid: HashMap<Ulid, Arc<Resource>>,
     queues: Queues,
+    histories: Histories,
     closed: bool,
 }
 
@@ -39,6 +42,7 @@ impl State {
             kinds: HashMap::new(),
             by_uid: HashMap::new(),
             queues: Queues::default(),
+            histories: Histories::default(),
             closed: false,
         }
     }
@@ -49,6 +53,10 @@ impl State {
 
     pub(super) const fn queues(&self) -> &Queues {
         &self.queues
+    }
+
+    pub(super) fn usage(&self, pool: Ulid) -> Vec<Arc<UsageRow>> {
+        self.histories.of(pool)
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<Arc<Resource>> {
@@ -98,7 +106,7 @@ impl State {
         }
     }
 
-    /// Applies one write; `None` when a removal finds nothing to remove.
+    /// Applies one write; `None` when it is of no object, or a removal finds nothing to remove.
     pub(super) fn apply(&mut self, write: Applied) -> Option<Arc<Resource>> {
         let event = match write {
             Applied::Put(resource) => {
@@ -111,6 +119,14 @@ impl State {
                 let previous = self.remove(&key)?;
                 let resource = Arc::new(previous.as_ref().clone().with_version(version));
                 WatchEvent { change: Change::Deleted, resource, previous: Some(previous) }
+            }
+            Applied::Usage(row) => {
+                self.histories.put(row);
+                return None;
+            }
+            Applied::UsageRemoved(uid) => {
+                self.histories.remove(uid);
+                return None;
             }
         };
         let resource = Arc::clone(&event.resource);

@@ -14,6 +14,7 @@ mod resource;
 mod ring;
 #[cfg(test)]
 mod samples;
+mod usage;
 mod watch;
 
 use std::borrow::Cow;
@@ -24,6 +25,8 @@ use ulid::Ulid;
 
 use index::State;
 use queue::Queues;
+
+use crate::object::UsageRow;
 
 pub use resource::{Key, Resource};
 pub use watch::{Change, TooOld, Watch, WatchEvent};
@@ -60,6 +63,10 @@ pub enum Applied {
     Put(Resource),
     /// The object is gone as of `version`.
     Removed { key: Key, version: u64 },
+    /// An hour of a pool's usage, which is no object: nobody watches it.
+    Usage(Arc<UsageRow>),
+    /// The row of this uid is kept no longer.
+    UsageRemoved(Ulid),
 }
 
 /// An empty view and its only writer. Each kind's ring keeps `events_kept_per_kind` events.
@@ -91,6 +98,12 @@ impl View {
             items: state.list(group, plural, namespace),
             queues: state.queues().clone(),
         }
+    }
+
+    /// Every hour that the pool of this uid has on record, oldest first.
+    #[must_use]
+    pub fn usage(&self, pool: Ulid) -> Vec<Arc<UsageRow>> {
+        self.look().usage(pool)
     }
 
     /// The version of the newest write that is visible.
@@ -151,8 +164,9 @@ impl ViewWriter {
         self.change().begin(version, resources);
     }
 
-    /// Makes one submission's writes visible, all at once, and wakes who watches. Returns each
-    /// write's object: the new state, or the last one, under the version of its removal.
+    /// Makes one submission's writes visible, all at once, and wakes who watches. Returns the
+    /// object of each write of one: the new state, or the last one, under the version of its
+    /// removal.
     pub fn apply(&mut self, writes: Vec<Applied>) -> Vec<Arc<Resource>> {
         let mut state = self.change();
         writes.into_iter().filter_map(|write| state.apply(write)).collect()

@@ -19,4 +19,5 @@ mod space;
 mod stuck;
 #[path = "../trace/mod.rs"]
 mod trace;
+mod usage;
 mod wrong;

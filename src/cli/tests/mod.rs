@@ -3,6 +3,7 @@
 
 mod commands;
 mod refusals;
+mod usage;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

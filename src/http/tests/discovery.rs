@@ -50,6 +50,8 @@ async fn a_group_version_lists_every_kind_of_the_registry_with_its_status() {
         })
     );
     assert_eq!(by_name("workstations/ssh")["verbs"], json!(["create", "get"]));
+    assert_eq!(by_name("workstationpools/usage")["verbs"], json!(["get"]));
+    assert_eq!(by_name("workstations/usage"), Value::Null);
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use crate::actor::doors::{Backend, Call, Health, NoImage, Refusal, Verb, Write, 
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::object::{
-    Admitted, FieldValidation, Kind, MODIFIED, Mutation, Part, Registry, Rejected, Subject, admit_create,
-    admit_update, registry,
+    Admitted, FieldValidation, Kind, MODIFIED, Mutation, Part, Registry, Rejected, Subject, UsageRow,
+    admit_create, admit_update, registry,
 };
 use crate::provider::CarriedImage;
 use crate::view::{self, Applied, Key, Resource, View, ViewWriter};
@@ -64,6 +64,11 @@ impl House {
         let mut writer = self.writer.lock().unwrap();
         let resource = stamped(key, value, self.version.fetch_add(1, Ordering::SeqCst) + 1);
         writer.apply(vec![Applied::Put(resource)]).pop().unwrap()
+    }
+
+    /// Counts an hour of a pool, as its owner does.
+    pub fn count(&self, row: UsageRow) {
+        self.writer.lock().unwrap().apply(vec![Applied::Usage(row.into())]);
     }
 
     /// A kind of the registry.

@@ -8,6 +8,7 @@ mod limits;
 mod metrics;
 mod reading;
 mod ssh;
+mod usage;
 mod watching;
 mod writing;
 

@@ -252,7 +252,8 @@ fn a_binding_is_written_from_both_sides_at_once() {
         .changes
         .iter()
         .any(|change| matches!(change, Change::PutMember(member) if member.lease.is_some()));
-    assert!(lease && member && bind.changes.len() == 2);
+    let counted = matches!(bind.changes.last(), Some(Change::PutUsage(_)));
+    assert!(lease && member && counted && bind.changes.len() == 3);
 }
 
 // rule L16

@@ -10,5 +10,6 @@ mod lease;
 mod random;
 mod recycle;
 mod release;
+mod usage;
 mod warm;
 mod world;

@@ -3,6 +3,7 @@
 //! the pool in memory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use ulid::Ulid;
@@ -11,7 +12,8 @@ use crate::machine::{
     AgentInfo, Fact, Failure, Machine, Power, RECYCLE_CAPABILITY, RecycleReport, RecycleStage, Running, Want,
 };
 use crate::object::{
-    LeasePhase, MemberState, Span, Subject, Tick, Time, Workstation, WorkstationPool, WorkstationPoolLease,
+    LeasePhase, MemberState, Span, Subject, Tick, Time, UsageRow, Workstation, WorkstationPool,
+    WorkstationPoolLease,
 };
 use crate::pool::*;
 
@@ -45,6 +47,7 @@ struct Stored {
     leases: BTreeMap<Ulid, Lease>,
     members: BTreeMap<Ulid, Member>,
     events: BTreeMap<Ulid, EventRow>,
+    usage: BTreeMap<Ulid, Arc<UsageRow>>,
 }
 
 pub fn owner() -> Subject {
@@ -100,6 +103,7 @@ impl World {
                 leases: BTreeMap::new(),
                 members: BTreeMap::new(),
                 events: BTreeMap::new(),
+                usage: BTreeMap::new(),
             },
             ticks: 0,
             boots: BTreeMap::new(),
@@ -327,8 +331,9 @@ impl World {
     }
 
     fn reloaded(&self) -> Pool {
-        let Stored { row, leases, members, events } = self.stored.clone();
+        let Stored { row, leases, members, events, usage } = self.stored.clone();
         Pool::load(row, leases.into_values(), members.into_values(), events.into_values())
+            .with_usage(usage.into_values())
     }
 
     // ---- what people do
@@ -494,6 +499,8 @@ impl Stored {
             Change::RemoveMember(uid) => _ = self.members.remove(uid).expect("a stored member"),
             Change::PutEvent(event) => _ = self.events.insert(event.uid, event.clone()),
             Change::RemoveEvent(uid) => _ = self.events.remove(uid).expect("a stored event"),
+            Change::PutUsage(row) => _ = self.usage.insert(row.uid(), Arc::clone(row)),
+            Change::RemoveUsage(uid) => _ = self.usage.remove(uid).expect("a stored hour"),
         }
     }
 }

@@ -21,9 +21,11 @@ mod pool;
 #[cfg(test)]
 mod samples;
 mod station;
+mod usage;
 mod user;
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,7 +33,7 @@ use serde_json::{Map, Value};
 use ulid::Ulid;
 
 use crate::fleet::Station;
-use crate::object::{Device, Metadata, Namespace, User, VERSION};
+use crate::object::{Device, Metadata, Namespace, UsageRow, User, VERSION};
 use crate::pool::{EventRow, Lease, Member, PoolRow};
 use crate::view::{Key, Resource};
 
@@ -48,6 +50,8 @@ pub enum Record {
     Event(EventRow),
     /// A standalone workstation.
     Station(Box<Station>),
+    /// An hour of what a pool counts; no object of the API.
+    Usage(Arc<UsageRow>),
 }
 
 /// What sort of record.
@@ -61,6 +65,7 @@ pub enum RecordKind {
     Member,
     Event,
     Station,
+    Usage,
 }
 
 /// One record of all.
@@ -109,7 +114,7 @@ struct Shown {
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Namespace,
         Self::User,
         Self::Device,
@@ -118,6 +123,7 @@ impl RecordKind {
         Self::Member,
         Self::Event,
         Self::Station,
+        Self::Usage,
     ];
 
     /// Its byte in keys. Never reused, never changed.
@@ -131,6 +137,7 @@ impl RecordKind {
             Self::Member => 6,
             Self::Event => 7,
             Self::Station => 8,
+            Self::Usage => 9,
         }
     }
 
@@ -149,6 +156,7 @@ impl RecordKind {
             Self::Member => Member::NEWEST_VERSION,
             Self::Event => EventRow::NEWEST_VERSION,
             Self::Station => Station::NEWEST_VERSION,
+            Self::Usage => usage::NEWEST_VERSION,
         }
     }
 
@@ -163,6 +171,7 @@ impl RecordKind {
             Self::Member => Record::Member(Member::decode(type_version, payload)?),
             Self::Event => Record::Event(EventRow::decode(type_version, payload)?),
             Self::Station => Record::Station(Box::new(Station::decode(type_version, payload)?)),
+            Self::Usage => Record::Usage(Arc::new(usage::decode(type_version, payload)?)),
         })
     }
 }
@@ -186,11 +195,12 @@ impl Record {
             Self::Member(_) => RecordKind::Member,
             Self::Event(_) => RecordKind::Event,
             Self::Station(_) => RecordKind::Station,
+            Self::Usage(_) => RecordKind::Usage,
         }
     }
 
     /// The object that the API shows, as of `version`. None for a pool that is gone but for the
-    /// Failed leases that outlive it (rule D4): its name is free.
+    /// Failed leases that outlive it (rule D4): its name is free. None for usage: `Applied::Usage`.
     #[must_use]
     pub fn present(&self, version: u64) -> Option<Resource> {
         match self {
@@ -202,6 +212,7 @@ impl Record {
             Self::Member(member) => Stored::present(member, version),
             Self::Event(event) => Stored::present(event, version),
             Self::Station(station) => Stored::present(&**station, version),
+            Self::Usage(_) => None,
         }
     }
 
@@ -215,6 +226,7 @@ impl Record {
             Self::Member(member) => Stored::encode(member),
             Self::Event(event) => Stored::encode(event),
             Self::Station(station) => Stored::encode(&**station),
+            Self::Usage(row) => usage::encode(row),
         }
     }
 
@@ -228,6 +240,7 @@ impl Record {
             Self::Member(member) => Stored::uid(member),
             Self::Event(event) => Stored::uid(event),
             Self::Station(station) => Stored::uid(&**station),
+            Self::Usage(row) => row.uid(),
         }
     }
 }

@@ -10,10 +10,11 @@ use super::{Record, RecordKind};
 use crate::fleet::{Asked, Station};
 use crate::machine::{AgentInfo, MachineSpec, Power, RecycleOrder, Running, Setup};
 use crate::object::{
-    Device, DeviceSpec, EventType, FailedReason, Identity, Image, LastFailure, LeasePhase, LeaseSpec,
-    LeaseState, MemberState, Metadata, Namespace, NamespaceSpec, NotRecycled, ObjectReference, Outcome,
-    OwnerReference, PoolRef, PoolSpec, PoolStatus, Quota, Release, Reset, SshAccess, Subject, SubjectKind,
-    Time, User, UserSpec, WorkstationPhase, WorkstationSpec,
+    Demand, Device, DeviceSpec, Endings, EventType, FailedReason, Identity, Image, LastFailure, LeasePhase,
+    LeaseSpec, LeaseState, Level, Mark, MemberState, Metadata, Namespace, NamespaceSpec, NotRecycled,
+    ObjectReference, Outcome, OwnerReference, PoolRef, PoolSpec, PoolStatus, Quota, Release, Reset, Spent,
+    SshAccess, Subject, SubjectKind, Supply, Time, UsageHour, UsageRow, User, UserSpec, WAIT_BUCKETS, Waits,
+    WorkstationPhase, WorkstationSpec,
 };
 use crate::pool::{
     BackOff, Bond, Destination, EventRow, Health, Lease, Member, Observed, PoolRow, Recycling, Sighting,
@@ -35,6 +36,7 @@ pub(super) fn samples(kind: RecordKind) -> Vec<Record> {
         RecordKind::Station => {
             stations().into_iter().map(|station| Record::Station(Box::new(station))).collect()
         }
+        RecordKind::Usage => usage().map(|row| Record::Usage(Arc::new(row))).to_vec(),
     }
 }
 
@@ -333,6 +335,32 @@ fn events() -> [EventRow; 2] {
         last: at(2),
     };
     [row(EventType::Warning, "setup"), row(EventType::Normal, "")]
+}
+
+fn usage() -> [UsageRow; 2] {
+    let start = at(1_790_000_000_000 / 3_600_000 * 3_600_000);
+    let mut histogram = [0; WAIT_BUCKETS];
+    histogram.iter_mut().zip(100..).for_each(|(bucket, count)| *bucket = count);
+    let wait = Waits { count: 5, sum_millis: 6, max_millis: 7, histogram };
+    let spent = |millis| Spent { millis };
+    let hour = UsageHour {
+        start,
+        demand: Demand { created: 1, bound: 2, held_max: 3, waiting_max: 4, wait, expired_unbound: 8 },
+        endings: Endings { done: 9, recycled: 10, recycle_failed: 11, expired: 12, member_lost: 13 },
+        supply: Supply {
+            built: 14,
+            deleted: 15,
+            idle_running_seconds: spent(16),
+            idle_stopped_seconds: spent(17),
+            leased_seconds: spent(18),
+            building_seconds: spent(19),
+            recycling_seconds: spent(20),
+        },
+    };
+    let level =
+        Level { idle_running: 1, idle_stopped: 2, leased: 3, building: 4, recycling: 5, held: 6, waiting: 7 };
+    let mark = Mark { wall: at(1_790_000_000_001), steady: at(1_790_000_000_002), level };
+    [UsageRow { pool_uid: UID, hour, mark: Some(mark) }, UsageRow::at(Ulid(2), at(0))]
 }
 
 fn stations() -> Vec<Station> {
