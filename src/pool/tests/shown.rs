@@ -247,3 +247,23 @@ fn a_foreign_finalizer_keeps_a_members_object_and_nothing_else() {
     finalizers(&mut world, &[]);
     assert!(world.pool.member(kept).is_none());
 }
+
+// rule S2
+// rule L6
+#[test]
+fn a_member_that_cannot_be_placed_is_told_of_whether_a_floor_or_a_lease_wants_it() {
+    let why = || Machine::Unplaceable { why: "4 GiB asked, 1 GiB left".into() };
+    let said = "waits for room: 4 GiB asked, 1 GiB left";
+    let mut world = World::new(json!({"warm": {"running": 1}}));
+    world.run();
+    world.fact(world.only(MemberState::Building), why());
+    assert_eq!((truth(&world, "RoomAvailable"), world.status().message.as_str()), (Truth::False, said));
+    world.settle();
+    assert_eq!((truth(&world, "RoomAvailable"), world.status().message.as_str()), (Truth::True, ""));
+
+    let mut world = World::new(json!({"size": {"max": 1}}));
+    world.lease("a");
+    world.fact(world.member_of("a"), why());
+    assert_eq!(world.message("a"), said, "size.max is not what keeps it waiting");
+    assert_eq!(truth(&world, "RoomAvailable"), Truth::False);
+}
