@@ -292,3 +292,46 @@ fn a_lower_size_drops_a_start_that_cannot_be_placed() {
     world.change(json!({"size": {"max": 1}}));
     assert_eq!(world.state(member), MemberState::Starting, "one member is not too many");
 }
+
+// rule T2
+// rule W6
+#[test]
+fn a_stale_stopped_member_beyond_its_floor_goes_and_is_not_started_to_replace_a_stale_one() {
+    let mut world = World::warm(json!({"warm": {"running": 1, "stopped": 1}}));
+    let mut change = template("B");
+    change["warm"] = json!({"stopped": 0});
+    world.change(change);
+    assert_eq!(world.counts(), [1, 0, 1, 0, 0, 0, 1]);
+    assert_eq!(world.in_state(MemberState::Starting), []);
+}
+
+// rule T2
+// rule W6
+#[test]
+fn a_stale_stopped_member_still_fills_an_empty_running_floor() {
+    let mut world = World::warm(json!({"warm": {"stopped": 1}}));
+    let stale = world.only(MemberState::IdleStopped);
+    world.inputs.room = Room::Limited { more: 0, why: "full".into() };
+    world.change(template("B"));
+    world.change(json!({"warm": {"running": 1, "stopped": 0}}));
+    assert_eq!(world.only(MemberState::Starting), stale, "better than none");
+}
+
+// rule T1
+// rule T2
+#[test]
+fn a_stopped_member_that_is_current_again_replaces_a_running_one_that_is_not() {
+    let mut world = World::warm(json!({"size": {"max": 2}, "warm": {"stopped": 1}}));
+    let first = world.only(MemberState::IdleStopped);
+    let mut change = template("B");
+    change["warm"] = json!({"running": 1});
+    world.change(change);
+    let second = world.only(MemberState::Building);
+    world.inputs.room = Room::Limited { more: 0, why: "full".into() };
+    let up = world.up(second);
+    world.fact(second, up);
+    world.change(json!({"warm": {"stopped": 0}, "template": {"spec": {"environment": null}}}));
+    assert_eq!((world.state(first), world.state(second)), (MemberState::Starting, MemberState::IdleRunning));
+    world.settle();
+    assert_eq!((world.only(MemberState::IdleRunning), world.pool.members().count()), (first, 1));
+}

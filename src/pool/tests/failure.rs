@@ -360,3 +360,33 @@ fn of_too_many_events_the_oldest_goes() {
     world.advance("23h");
     assert_eq!(world.pool.events().count(), 100);
 }
+
+// rule F2
+#[test]
+fn only_a_build_probes_and_no_lease_bound_since_the_wait_ended() {
+    let mut world = World::warm(json!({"warm": {"running": 1}}));
+    world.change(json!({"warm": {"running": 2}}));
+    for _ in 0..3 {
+        fail_the_build(&mut world);
+    }
+    world.inputs.builds_allowed = 0;
+    world.advance("2m");
+    world.lease("a");
+    world.settle();
+    assert_eq!((world.phase("a"), world.counts()[0]), (LeasePhase::Ready, 0));
+    world.inputs.builds_allowed = 8;
+    world.run();
+    assert_eq!(world.counts()[0], 1);
+}
+
+// rule F1
+#[test]
+fn a_member_that_was_never_placed_is_no_failure_of_the_template() {
+    let mut world = World::new(json!({"warm": {"running": 1}}));
+    world.run();
+    let member = world.only(MemberState::Building);
+    world.fact(member, Machine::Unplaceable { why: "no memory".into() });
+    world.fail(member);
+    assert_eq!(world.state(member), MemberState::Deleting);
+    assert_eq!(world.status().template.consecutive_failures, 0);
+}

@@ -299,6 +299,7 @@ fn a_leased_machine_that_is_not_back_in_time_is_lost() {
     assert_eq!(world.phase("a"), LeasePhase::Failed);
     assert_eq!(world.get("a").reason, Some(FailedReason::MemberLost));
     assert!(world.wants[&member].gone);
+    assert!(world.message("a").ends_with("not up again within 5 minutes"), "{}", world.message("a"));
     assert_eq!(world.pool.events().filter(|event| event.reason == "MemberLost").count(), 1);
 }
 

@@ -461,3 +461,30 @@ fn a_cordon_undone_before_the_lease_ends_is_undone_wholly() {
     world.settle();
     assert_eq!((world.state(member), world.member(member).reuses), (MemberState::IdleRunning, 1));
 }
+
+// rule L15
+#[test]
+fn a_failed_lease_that_a_foreign_finalizer_keeps_says_still_why_it_failed() {
+    let mut world = ready(json!({"lease": {"maxTerm": "1h"}}));
+    keep_the_object(&mut world);
+    world.advance("1h");
+    world.done("a");
+    let lease = world.get("a");
+    assert_eq!((lease.phase, lease.reason), (LeasePhase::Failed, Some(FailedReason::Expired)));
+    assert_eq!(world.status().leases.failed, 0, "it counts no more");
+}
+
+// rule R8
+// rule R9
+#[test]
+fn a_member_whose_provider_can_reset_it_is_recycled_with_the_reset() {
+    let mut world = World::new(json!({"recycle": {"reset": "disk"}}));
+    let able = ProviderState { resetting: Resetting::Possible, ..world.inputs.providers[0].clone() };
+    let other = ProviderState { name: "other".into(), ..world.inputs.providers[0].clone() };
+    world.inputs.providers = [able, other].into();
+    world.lease("a");
+    world.settle();
+    let member = world.member_of("a");
+    world.recycle("a");
+    assert_eq!(world.order_of(member).reset, crate::object::Reset::Disk);
+}

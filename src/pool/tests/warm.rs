@@ -289,3 +289,20 @@ fn an_aged_member_that_is_leased_finishes_its_lease_and_is_deleted() {
     world.settle();
     assert!(world.pool.member(member).is_none());
 }
+
+// rule W3
+// rule W6
+#[test]
+fn a_member_built_for_the_stopped_floor_stays_running_until_the_running_floor_is_filled() {
+    let mut world = World::new(json!({"warm": {"running": 1, "stopped": 1}}));
+    world.run();
+    let builds = world.in_state(MemberState::Building);
+    let (for_stopped, for_running): (Vec<_>, Vec<_>) =
+        builds.into_iter().partition(|uid| world.member(*uid).destination == Destination::Stopped);
+    let up = world.up(for_stopped[0]);
+    world.fact(for_stopped[0], up);
+    assert_eq!(world.state(for_stopped[0]), MemberState::IdleRunning);
+    let up = world.up(for_running[0]);
+    world.fact(for_running[0], up);
+    assert_eq!(world.state(for_stopped[0]), MemberState::Stopping);
+}
