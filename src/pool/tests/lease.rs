@@ -288,6 +288,28 @@ fn a_leased_machine_that_stops_by_itself_is_started_again() {
 }
 
 // rule L17
+// rule L21
+#[test]
+fn a_machine_that_restarts_after_the_wall_clock_was_set_back_is_believed() {
+    let mut world = World::new(json!({}));
+    world.lease("a");
+    let member = world.member_of("a");
+    let Machine::Running(mut running) = world.up(member) else { panic!("it is up") };
+    let first = Machine::Running(running.clone());
+    running.keys_confirmed = false;
+    world.fact(member, Machine::Running(running));
+    assert_eq!(world.phase("a"), LeasePhase::Starting);
+    world.step_wall(-3_600_000);
+    world.forget_boot(member);
+    let next = world.up(member);
+    world.fact(member, next);
+    assert_eq!(world.phase("a"), LeasePhase::Ready);
+    let seen = world.member(member).observed.boot_id;
+    world.fact(member, first);
+    assert_eq!(world.member(member).observed.boot_id, seen, "and nothing of the boot before is");
+}
+
+// rule L17
 #[test]
 fn a_leased_machine_that_is_not_back_in_time_is_lost() {
     let mut world = World::warm(json!({"warm": {"running": 1}}));
