@@ -441,6 +441,23 @@ fn a_clock_stepped_back_extends_nothing() {
     assert_eq!(world.get("a").reason, Some(FailedReason::Expired));
 }
 
+// rule L21
+#[test]
+fn a_renewal_that_comes_out_at_the_same_date_is_a_renewal() {
+    let mut world = World::warm(json!({"warm": {"running": 1}, "lease": {"maxTerm": "1h"}}));
+    world.lease("a");
+    world.settle();
+    let expiry = world.get("a").expires_at();
+    world.advance("30m");
+    world.step_wall(-millis("30m"));
+    world.write("a", json!({"expiresAt": null}), &holder()).expect("a renewal");
+    assert_eq!(world.get("a").expires_at(), expiry);
+    world.advance("59m");
+    assert_eq!(world.phase("a"), LeasePhase::Ready);
+    world.advance("1m");
+    assert_eq!(world.get("a").reason, Some(FailedReason::Expired));
+}
+
 // rule A7
 // rule A8
 #[test]
