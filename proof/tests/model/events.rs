@@ -38,12 +38,16 @@ impl Rig {
             Event::Cordon { member, cordoned, by } => {
                 self.write_member(member, by, |object| object.spec.cordoned = cordoned);
             }
-            Event::WriteMember { member, write } => self.write_member(member, By::Owner, |object| match write {
-                MemberWrite::Finalizer(on) => set_foreign(&mut object.metadata.finalizers, on),
-                MemberWrite::Power => object.spec.stopped = !object.spec.stopped,
-                MemberWrite::Environment => _ = object.spec.environment.insert("N".into(), "other".into()),
-                MemberWrite::Nonce => object.spec.recycle_nonce = "other".into(),
-            }),
+            Event::WriteMember { member, write } => {
+                self.write_member(member, By::Owner, |object| match write {
+                    MemberWrite::Finalizer(on) => set_foreign(&mut object.metadata.finalizers, on),
+                    MemberWrite::Power => object.spec.stopped = !object.spec.stopped,
+                    MemberWrite::Environment => {
+                        _ = object.spec.environment.insert("N".into(), "other".into())
+                    }
+                    MemberWrite::Nonce => object.spec.recycle_nonce = "other".into(),
+                })
+            }
             Event::DeleteMember { member, by } => {
                 let uid = self.nth_member(member).unwrap_or(Ulid(1));
                 let _ = self.submit(Command::DeleteMember { uid, standing: standing(by) });
@@ -263,7 +267,9 @@ impl Rig {
             Lapse::ToDeadline => {
                 let tick = self.clocks.tick();
                 let deadline = self.pool.next_deadline(&tick);
-                deadline.map_or(MINUTE, |deadline| deadline.millis_since(tick.steady).clamp(0, 90 * 24 * 60 * MINUTE))
+                deadline.map_or(MINUTE, |deadline| {
+                    deadline.millis_since(tick.steady).clamp(0, 90 * 24 * 60 * MINUTE)
+                })
             }
             Lapse::Seconds(seconds) => i64::from(seconds) * 1000,
             Lapse::Minutes(minutes) => i64::from(minutes) * MINUTE,
@@ -283,7 +289,8 @@ pub fn change_pool(object: &mut WorkstationPool, write: PoolWrite) {
         }
         PoolWrite::Provider(n) => {
             let pinned = ["sandbox", "other", "missing"].get(usize::from(n));
-            spec.template.spec.requirements = pinned.map(|name| format!("provider:{name}")).into_iter().collect();
+            spec.template.spec.requirements =
+                pinned.map(|name| format!("provider:{name}")).into_iter().collect();
         }
         PoolWrite::Size(max) => spec.size.max = max.into(),
         PoolWrite::Floors(running, stopped) => {

@@ -52,7 +52,11 @@ impl Ledger {
         if let Some(last) = &last {
             assert!(want.revision > last.revision, "a want's revision did not rise: {want:?} after {last:?}");
             assert!(!last.gone, "something is wanted of a machine that was ordered gone: {want:?}");
-            assert_eq!((&last.machine, &last.setup), (&want.machine, &want.setup), "another machine is wanted");
+            assert_eq!(
+                (&last.machine, &last.setup),
+                (&want.machine, &want.setup),
+                "another machine is wanted"
+            );
         }
         let was = last.and_then(|last| last.recycle);
         if let Some(was) = was

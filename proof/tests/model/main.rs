@@ -4,6 +4,7 @@ mod compare;
 mod events;
 mod ledger;
 mod naive;
+mod reach;
 mod rest;
 mod rig;
 mod transition;
@@ -26,7 +27,8 @@ impl ReferenceStateMachine for Histories {
     type Transition = Transition;
 
     fn init_state() -> BoxedStrategy<Value> {
-        let spec = (1_u32..6, 0_u32..3, 0_u32..3, any::<bool>(), any::<bool>());
+        let spec =
+            (1_u32..6, 0_u32..3, 0_u32..3, prop_oneof![1 => Just(false), 3 => Just(true)], any::<bool>());
         spec.prop_map(|(max, running, stopped, recycles, ages)| {
             let running = running.min(max);
             let mut spec = json!({

@@ -8,28 +8,29 @@ use crate::events::change_pool;
 use crate::rig::Rig;
 use crate::transition::PoolWrite;
 
-const HOURS_MILLIS: i64 = 4 * 3_600_000;
+/// Longer than the longest wait for a build, and no longer: a lease that is stuck has not expired.
+const WHILE_MILLIS: i64 = 65 * 60_000;
 
 pub fn come_to_rest(mut rig: Rig) {
     rig.around.be_friendly();
     be_generous(&mut rig);
     uncordon(&mut rig);
-    live(&mut rig, HOURS_MILLIS);
+    live(&mut rig, WHILE_MILLIS);
     if rig.pool.has_ended() {
         return;
     }
     for lease in rig.model.leases.iter().filter(|lease| !lease.over) {
         let at_rest = matches!(lease.phase, LeasePhase::Ready | LeasePhase::Failed);
-        assert!(at_rest, "a lease was forgotten: {lease:#?} of {:#?}", rig.model);
+        assert!(at_rest, "a lease was forgotten: {lease:?} of {:?}", rig.model);
     }
     use MemberState::{Building, Deleting, IdleRunning, IdleStopped, Recycling, Starting, Stopping};
     for state in [Building, Starting, Stopping, Deleting, Recycling] {
-        assert_eq!(rig.count(state), 0, "a member never got further than {state:?}: {:#?}", rig.model);
+        assert_eq!(rig.count(state), 0, "a member never got further than {state:?}: {:?}", rig.model);
     }
     if !rig.model.deleting {
         let warm = &rig.model.spec.warm;
         let idle = (rig.count(IdleRunning), rig.count(IdleStopped));
-        assert_eq!(idle, (warm.running as usize, warm.stopped as usize), "the floors: {:#?}", rig.model);
+        assert_eq!(idle, (warm.running as usize, warm.stopped as usize), "the floors: {:?}", rig.model);
     }
 }
 
@@ -40,8 +41,8 @@ fn be_generous(rig: &mut Rig) {
         PoolWrite::Paused(false),
         PoolWrite::Size(20),
         PoolWrite::Provider(3),
-        PoolWrite::StopAfter(2),
-        PoolWrite::DeleteAfter(2),
+        PoolWrite::StopAfter(1),
+        PoolWrite::DeleteAfter(1),
     ] {
         change_pool(&mut object, write);
     }

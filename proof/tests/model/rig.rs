@@ -3,15 +3,14 @@
 
 use ringleader_proof::machine::Want;
 use ringleader_proof::object::{MemberState, Subject, WorkstationPool};
-use ringleader_proof::pool::{
-    Act, Change, Command, Decision, Denied, Pool, Room, StatusWrite, invariant,
-};
+use ringleader_proof::pool::{Act, Change, Command, Decision, Denied, Pool, Room, StatusWrite, invariant};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
 use crate::compare::{differences, differences_of_want};
 use crate::ledger::Ledger;
 use crate::naive::{Due, Member, Naive, Refusal};
+use crate::reach::Reach;
 use crate::transition::{Looks, Sync, Transition};
 use crate::world::{Around, Clocks, Pending, Queue, Rows, START, Stations};
 
@@ -36,6 +35,7 @@ pub struct Rig {
     pub around: Around,
     pub clocks: Clocks,
     pub history: History,
+    pub reach: Reach,
     spec: Value,
 }
 
@@ -71,6 +71,7 @@ impl Rig {
             around: Around::new(),
             clocks: Clocks::new(),
             history: History::default(),
+            reach: Reach::default(),
             spec: spec.clone(),
         }
     }
@@ -85,8 +86,9 @@ impl Rig {
         self.sync(transition.sync);
         if self.pool.has_ended() {
             self.sync(Sync::All);
-            let spec = self.spec.clone();
-            *self = Self::new(&spec);
+            let next = Self::new(&self.spec);
+            let reach = std::mem::take(&mut self.reach);
+            *self = Self { reach, ..next };
         }
         self.check();
     }
@@ -113,7 +115,11 @@ impl Rig {
             Ok(decision) => decision,
             Err(denied) => {
                 let refusal = Refusal::from(&denied);
-                assert!(refusals.contains(&refusal), "refused for {denied:?}, but {refusals:?} apply: {command:?}");
+                assert!(
+                    refusals.contains(&refusal),
+                    "refused for {denied:?}, but {refusals:?} apply: {command:?}"
+                );
+                self.reach.refusal(refusal);
                 return Err(denied);
             }
         };
@@ -130,8 +136,10 @@ impl Rig {
         self.rows.apply(&decision.changes);
         self.pool.evolve_all(&decision.changes);
         self.check_against_model(&command, &decision);
+        self.reach.step(&decision, &self.model);
         self.use_up(&decision);
         if !decision.changes.is_empty() {
+            self.clocks.use_entropy();
             self.pending.push_back(Pending { decision: decision.clone(), model: self.model.clone() });
         }
         Ok(decision)
@@ -141,7 +149,7 @@ impl Rig {
         let found = differences(&self.pool, &self.model);
         assert!(
             found.is_empty(),
-            "the core and the model differ in {found:#?}\nafter {command:?}\n{:?} {:#?}\nmodel: {:#?}",
+            "the core and the model differ in {found:?} after {command:?}: {:?} {:?} model: {:?}",
             decision.act,
             decision.changes,
             self.model,
@@ -160,7 +168,7 @@ impl Rig {
             let member = self.model.get_member(want.member_uid).expect("something is wanted of a member");
             let name = &self.pool.member(want.member_uid).expect("a member").metadata.name;
             let found = differences_of_want(want, member, name);
-            assert!(found.is_empty(), "a want differs from the model's in {found:?}: {want:?} {member:#?}");
+            assert!(found.is_empty(), "a want differs from the model's in {found:?}: {want:?} {member:?}");
         }
     }
 
@@ -223,7 +231,10 @@ impl Rig {
         }
         let tick = self.clocks.tick();
         let deadline = self.pool.next_deadline(&tick);
-        assert!(deadline.is_none_or(|deadline| deadline > tick.steady), "the deadline has passed: {deadline:?}");
+        assert!(
+            deadline.is_none_or(|deadline| deadline > tick.steady),
+            "the deadline has passed: {deadline:?}"
+        );
         let until = deadline.map_or(1_000_000_000_000, |deadline| deadline.millis_since(tick.steady) - 1);
         let mut later = self.around.now(&tick);
         later.wall = later.wall.plus_millis(until);
@@ -234,7 +245,11 @@ impl Rig {
         assert!(forgotten.is_none(), "{forgotten:?} is to go before {deadline:?}");
         if self.around.inputs.status_write == StatusWrite::Idle && !self.model.is_gone() {
             let untrue = self.model.untrue(&self.pool.row().status, self.around.now(&tick));
-            assert!(untrue.is_empty(), "the status says what is not so: {untrue:?} {:#?}", self.pool.row().status);
+            assert!(
+                untrue.is_empty(),
+                "the status says what is not so: {untrue:?} {:?}",
+                self.pool.row().status
+            );
         }
     }
 
@@ -286,13 +301,14 @@ impl Rig {
         let abreast = |member: &&Member| member.is_gone() || member.wish.devices == self.around.devices;
         for member in self.model.live().filter(abreast) {
             let told = self.stations.get(&member.uid).map_or(0, |station| station.revision());
-            assert_eq!(told, member.wish.revision, "a machine was not told what is wanted of it: {member:#?}");
+            assert_eq!(told, member.wish.revision, "a machine was not told what is wanted of it: {member:?}");
         }
     }
 
     /// The daemon dies, with everything that is not durable and every want that is on its way, and
     /// comes back.
     pub fn crash(&mut self) {
+        self.reach.crash(self.pending.len(), self.mail.len());
         self.pending.clear();
         self.mail.clear();
         self.rows = self.disk.clone();
@@ -310,7 +326,7 @@ impl Rig {
         for member in self.model.live() {
             let said = wants.iter().any(|want| want.member_uid == member.uid);
             let outdated = !member.is_gone() && member.wish.devices != self.around.devices;
-            assert!(said || outdated, "a restart forgets a machine: {member:#?}");
+            assert!(said || outdated, "a restart forgets a machine: {member:?}");
         }
         self.mail = wants;
     }
@@ -332,7 +348,7 @@ impl Rig {
                 None => {}
             }
         }
-        panic!("machines and pool never come to rest: {:#?}", self.model);
+        panic!("machines and pool never come to rest: {:?}", self.model);
     }
 
     pub fn obey(&mut self, uid: Ulid) {
@@ -371,17 +387,26 @@ fn follow(model: &mut Naive, core: &Pool, decision: &Decision, now: crate::naive
             assert!(now.inputs.status_write == StatusWrite::Idle && !model.is_gone(), "no status is due");
         }
         Act::Forget if !decision.changes.is_empty() && decision.changes.iter().all(of_events) => {
-            assert!(old_event && first.is_none_or(|rank| rank >= Due::Tell.rank()), "no event is due: {due:?}");
+            assert!(
+                old_event && first.is_none_or(|rank| rank >= Due::Tell.rank()),
+                "no event is due: {due:?}"
+            );
         }
         // Of two things that are true it may say the one and then the other.
         Act::Tell => {
-            assert!(first.is_none_or(|rank| rank >= Due::Tell.rank()), "telling comes last, and {due:?} are due");
+            assert!(
+                first.is_none_or(|rank| rank >= Due::Tell.rank()),
+                "telling comes last, and {due:?} are due"
+            );
             model.act(Due::Tell, decision, now);
         }
         _ => {
             let mut ready = due.iter().filter(|due| Some(due.rank()) == first);
             let Some(done) = ready.find(|due| due.is(decision)) else {
-                panic!("{due:?} are due, but the core did {:?}: {:#?}\nmodel: {model:#?}", decision.act, decision.changes)
+                panic!(
+                    "{due:?} are due, but the core did {:?}: {:?}\nmodel: {model:?}",
+                    decision.act, decision.changes
+                )
             };
             model.act(*done, decision, now);
         }

@@ -41,18 +41,47 @@ pub enum By {
 #[derive(Clone, Debug)]
 pub enum Event {
     Nothing,
-    Ask { by: By, expires: Expires, born: Born, keys: u8, foreign: bool },
-    WriteLease { lease: u8, write: LeaseWrite, by: By },
-    DeleteLease { lease: u8, by: By },
-    Cordon { member: u8, cordoned: bool, by: By },
-    WriteMember { member: u8, write: MemberWrite },
-    DeleteMember { member: u8, by: By },
+    Ask {
+        by: By,
+        expires: Expires,
+        born: Born,
+        keys: u8,
+        foreign: bool,
+    },
+    WriteLease {
+        lease: u8,
+        write: LeaseWrite,
+        by: By,
+    },
+    DeleteLease {
+        lease: u8,
+        by: By,
+    },
+    Cordon {
+        member: u8,
+        cordoned: bool,
+        by: By,
+    },
+    WriteMember {
+        member: u8,
+        write: MemberWrite,
+    },
+    DeleteMember {
+        member: u8,
+        by: By,
+    },
     WritePool(PoolWrite),
     DeletePool,
     /// A machine does all that its newest want asks.
     Obey(u8),
     /// A machine says something, true or not.
-    Say { member: u8, machine: Said, revision: Revision, boot: Boot, report: Report },
+    Say {
+        member: u8,
+        machine: Said,
+        revision: Revision,
+        boot: Boot,
+        report: Report,
+    },
     /// Something that was said is heard once more.
     Repeat(u8),
     Input(Input),
@@ -169,11 +198,18 @@ pub enum Input {
     Room(u8),
     Builds(u8),
     /// Whether a provider can make machines, stop them, reset them.
-    Provider { which: u8, available: bool, stops: bool, resets: bool },
+    Provider {
+        which: u8,
+        available: bool,
+        stops: bool,
+        resets: bool,
+    },
     NoProvider,
     Devices(u8),
     /// Whether agents can recycle, and have introduced themselves.
-    Agents { recycle: bool },
+    Agents {
+        recycle: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -216,7 +252,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (-90_i16..90).prop_map(Event::SetClock),
         3 => n().prop_map(Event::Deliver),
         3 => Just(Event::Crash),
-        2 => Just(Event::Settle),
+        4 => Just(Event::Settle),
     ]
 }
 
@@ -232,14 +268,19 @@ fn people_ask() -> impl Strategy<Value = Event> {
     let expires = prop_oneof![6 => Just(Expires::Unset), 2 => (-2_i16..90).prop_map(Expires::In)];
     let born = prop_oneof![20 => Just(Born::Needed), 1 => Just(Born::Done)];
     let foreign = prop_oneof![8 => Just(false), 1 => Just(true)];
-    (by(), expires, born, 0_u8..4, foreign)
-        .prop_map(|(by, expires, born, keys, foreign)| Event::Ask { by, expires, born, keys, foreign })
+    (by(), expires, born, 0_u8..4, foreign).prop_map(|(by, expires, born, keys, foreign)| Event::Ask {
+        by,
+        expires,
+        born,
+        keys,
+        foreign,
+    })
 }
 
 fn lease_write() -> impl Strategy<Value = LeaseWrite> {
     prop_oneof![
         5 => Just(LeaseWrite::Done),
-        9 => Just(LeaseWrite::Recycle),
+        14 => Just(LeaseWrite::Recycle),
         1 => Just(LeaseWrite::Needed),
         2 => Just(LeaseWrite::Renew),
         2 => (-2_i16..90).prop_map(LeaseWrite::Expires),
@@ -264,7 +305,7 @@ fn member_write() -> impl Strategy<Value = MemberWrite> {
 
 fn pool_write() -> impl Strategy<Value = PoolWrite> {
     prop_oneof![
-        4 => (0_u8..3).prop_map(PoolWrite::Template),
+        2 => (0_u8..3).prop_map(PoolWrite::Template),
         1 => (0_u8..4).prop_map(PoolWrite::Provider),
         3 => (1_u8..7).prop_map(PoolWrite::Size),
         4 => (0_u8..3, 0_u8..3).prop_map(|(running, stopped)| PoolWrite::Floors(running, stopped)),
@@ -275,7 +316,7 @@ fn pool_write() -> impl Strategy<Value = PoolWrite> {
         1 => (1_u8..6).prop_map(PoolWrite::MaxPending),
         1 => (0_u8..3).prop_map(PoolWrite::Retention),
         1 => Just(PoolWrite::NoRecycle),
-        3 => (1_u8..4, 0_u8..3, any::<bool>(), any::<bool>()).prop_map(|(reuses, timeout, reboot, reset)| {
+        3 => (1_u8..5, 0_u8..3, any::<bool>(), any::<bool>()).prop_map(|(reuses, timeout, reboot, reset)| {
             PoolWrite::Recycle { reuses, timeout, reboot, reset }
         }),
         2 => prop_oneof![3 => Just(false), 1 => Just(true)].prop_map(PoolWrite::Paused),
@@ -310,12 +351,8 @@ fn say() -> impl Strategy<Value = Event> {
         1 => Just(Report::OlderSucceeded),
         1 => Just(Report::UnknownSucceeded),
     ];
-    (0_u8..12, machine, revision, boot, report).prop_map(|(member, machine, revision, boot, report)| Event::Say {
-        member,
-        machine,
-        revision,
-        boot,
-        report,
+    (0_u8..12, machine, revision, boot, report).prop_map(|(member, machine, revision, boot, report)| {
+        Event::Say { member, machine, revision, boot, report }
     })
 }
 

@@ -71,14 +71,25 @@ impl Clocks {
         Self { wall: Time::from_millis(START), steady: Time::from_millis(START), ticks: 0 }
     }
 
-    pub fn tick(&mut self) -> Tick {
-        self.ticks += 1;
+    pub fn tick(&self) -> Tick {
         Tick { wall: self.wall, steady: self.steady, entropy: self.ticks }
+    }
+
+    /// The randomness of the last tick was used. One that was not is used again, so that what
+    /// changes nothing can be left out of a history without changing the rest.
+    pub fn use_entropy(&mut self) {
+        self.ticks += 1;
     }
 
     pub fn advance(&mut self, millis: i64) {
         self.wall = self.wall.plus_millis(millis);
         self.steady = self.steady.plus_millis(millis);
+    }
+
+    /// The id of a boot that begins now: higher than that of any before it.
+    fn boot_id(&mut self) -> Ulid {
+        self.ticks += 1;
+        Ulid::from_parts(u64::try_from(self.steady.millis()).expect("after 1970"), self.ticks)
     }
 
     /// An id that nothing has.
@@ -164,7 +175,7 @@ impl Station {
     }
 
     pub fn boot(&mut self, clocks: &mut Clocks) -> (Ulid, Time) {
-        *self.boot.get_or_insert_with(|| (clocks.id(), clocks.wall))
+        *self.boot.get_or_insert_with(|| (clocks.boot_id(), clocks.wall))
     }
 
     pub fn running(boot: (Ulid, Time), configured: bool, keys_confirmed: bool, recycles: bool) -> Machine {

@@ -8,7 +8,7 @@ use ringleader_proof::pool::{Change, Decision, Destination, Resetting, Sighting,
 use ulid::Ulid;
 
 use super::machines::BUILD_MILLIS;
-use super::{Due, Member, Naive, Now, Release, Seen, Wish};
+use super::{Due, Lease, Member, Naive, Now, Release, Seen, Wish};
 
 /// A2.
 const REVOKE_MILLIS: i64 = 5_000;
@@ -100,9 +100,11 @@ impl Naive {
             let deleting = self.deleting.then_some(NotRecycled::PoolDeleted);
             return deleting.or(Some(NotRecycled::RecycleDisabled));
         };
-        let old = self.spec.max_age.as_ref().is_some_and(|max| {
-            now.steady.millis_since(member.born) >= max.millis()
-        });
+        let old = self
+            .spec
+            .max_age
+            .as_ref()
+            .is_some_and(|max| now.steady.millis_since(member.born) >= max.millis());
         let knows_how = member.seen.capabilities.iter().any(|word| word == RECYCLE_CAPABILITY);
         let provider = now.inputs.providers.iter().find(|provider| provider.name == member.provider);
         let resets = provider.is_some_and(|provider| provider.resetting == Resetting::Possible);
@@ -134,8 +136,7 @@ impl Naive {
         let row = self.lease(lease);
         row.phase = LeasePhase::Recycling;
         row.ended_at = Some(now.wall);
-        row.release =
-            Some(Release { requested: Some(LeaseState::Recycle), outcome: None, reason: None });
+        row.release = Some(Release { requested: Some(LeaseState::Recycle), outcome: None, reason: None });
         let member = self.member(member);
         let down_since = member.down_since;
         member.enter(MemberState::Recycling, now.steady);
@@ -188,10 +189,7 @@ impl Naive {
     /// L9, A2: the keys first, then the member. Where none ever was, both at once.
     fn release(&mut self, uid: Ulid, reason: Option<NotRecycled>, now: Now<'_>) {
         let lease = self.lease(uid);
-        lease.phase = LeasePhase::Releasing;
-        lease.ended_at = Some(now.wall);
-        lease.release =
-            Some(Release { requested: Some(lease.asked()), outcome: Some(Outcome::Deleted), reason });
+        end_as_asked(lease, reason, now);
         let member = lease.member.expect("a released lease is bound");
         self.delete(member, now);
         if self.member(member).is_gone() {
@@ -212,6 +210,7 @@ impl Naive {
         }
         if !lease.is_needed() {
             self.member(uid).lease = None;
+            end_as_asked(self.lease(lease.uid), None, now);
             self.finish(lease.uid);
         } else if lease.ready_at.is_none() {
             self.send_back(uid);
@@ -336,4 +335,11 @@ impl Naive {
             self.lease(row.uid()).told = Some(told.clone());
         }
     }
+}
+
+/// Its release says what was asked for and what became of it (L9, L10).
+fn end_as_asked(lease: &mut Lease, reason: Option<NotRecycled>, now: Now<'_>) {
+    lease.phase = LeasePhase::Releasing;
+    lease.ended_at = Some(now.wall);
+    lease.release = Some(Release { requested: Some(lease.asked()), outcome: Some(Outcome::Deleted), reason });
 }

@@ -136,7 +136,8 @@ impl Naive {
 
     /// Who waits, oldest first (L7).
     pub fn queue(&self) -> Vec<&Lease> {
-        let mut queue: Vec<_> = self.leases.iter().filter(|lease| lease.waits() && lease.is_needed()).collect();
+        let mut queue: Vec<_> =
+            self.leases.iter().filter(|lease| lease.waits() && lease.is_needed()).collect();
         queue.sort_by_key(|lease| (lease.created, lease.uid));
         queue
     }
@@ -149,7 +150,9 @@ impl Naive {
                 due.push(Due::Expire(lease.uid));
             }
             let wish = match lease.phase {
-                LeasePhase::Failed => lease.deleted || lease.written == acknowledges(lease) || lease.written == LeaseState::Done,
+                LeasePhase::Failed => {
+                    lease.deleted || lease.written == acknowledges(lease) || lease.written == LeaseState::Done
+                }
                 LeasePhase::Recycling => lease.asked() == LeaseState::Done,
                 LeasePhase::Releasing => false,
                 LeasePhase::Pending | LeasePhase::Starting | LeasePhase::Ready => !lease.is_needed(),
@@ -250,8 +253,7 @@ impl Naive {
             due.extend(built_for_it.map(|member| Due::StopForFloor(member.uid)));
         }
         let fresh_running = self.fresh(&running) + self.current(&coming);
-        let placeable = self.live().all(|member| member.unplaceable.is_none());
-        if stopped.len() > stop && placeable {
+        if stopped.len() > stop && self.stuck().is_empty() {
             let lacks = running.len() + coming.len() < run;
             let replaces = fresh_running < run && self.fresh(&stopped) > 0;
             if lacks || replaces {
@@ -267,8 +269,8 @@ impl Naive {
     /// W2, W4, W5, W7, T2, T4.
     fn let_go(&self, now: Now<'_>, due: &mut Vec<Due>) {
         let (running, stopped) = (self.running(), self.stopped());
-        let builds: Vec<_> =
-            self.coming().into_iter().filter(|member| member.state == MemberState::Building).collect();
+        let unmade = |member: &&Member| member.state == MemberState::Building || member.unplaceable.is_some();
+        let builds: Vec<_> = self.coming().into_iter().filter(unmade).collect();
         let idle: Vec<_> = running.iter().chain(&stopped).copied().collect();
         let staying = self.live().filter(|member| member.state != MemberState::Deleting).count();
         if staying > self.spec.size.max as usize {
@@ -328,8 +330,7 @@ impl Naive {
         if self.deleting || self.live().count() >= self.spec.size.max as usize {
             found.push(WaitsFor::Release);
         }
-        let stuck = self.live().filter_map(|member| member.unplaceable.clone());
-        found.extend(stuck.map(|why| WaitsFor::Room { why }));
+        found.extend(self.stuck().into_iter().map(|why| WaitsFor::Room { why }));
         match self.provider(now) {
             Err(none) => found.push(none),
             Ok(provider) => {
@@ -364,9 +365,10 @@ impl Naive {
         let providers = &now.inputs.providers;
         let requirements = &self.spec.template.spec.requirements;
         if let Some(name) = requirements.iter().find_map(|word| word.strip_prefix("provider:")) {
-            return providers.iter().find(|provider| provider.name == name).ok_or_else(|| {
-                WaitsFor::TemplateFix { why: format!("this daemon has no provider {name}") }
-            });
+            return providers
+                .iter()
+                .find(|provider| provider.name == name)
+                .ok_or_else(|| WaitsFor::TemplateFix { why: format!("this daemon has no provider {name}") });
         }
         let serving = providers.iter().find(|provider| provider.unavailable.is_none());
         serving
@@ -387,8 +389,7 @@ impl Naive {
     /// Fewer members of the present template are there or coming than the floors ask for.
     pub fn is_lacking(&self, now: Now<'_>) -> bool {
         let (run, stop) = self.floors(now);
-        let supply =
-            self.fresh(&self.running()) + self.fresh(&self.stopped()) + self.current(&self.coming());
+        let supply = self.fresh(&self.running()) + self.fresh(&self.stopped()) + self.current(&self.coming());
         !self.deleting && supply < run + stop
     }
 
@@ -413,6 +414,12 @@ impl Naive {
         self.live().filter(|member| !member.cordoned && states.contains(&member.state)).collect()
     }
 
+    /// Why members of the present template cannot be placed.
+    fn stuck(&self) -> Vec<String> {
+        let of_template = self.live().filter(|member| !self.is_stale(member));
+        of_template.filter_map(|member| member.unplaceable.clone()).collect()
+    }
+
     /// L5.
     fn best(&self) -> Option<Ulid> {
         let running = self.running();
@@ -420,27 +427,23 @@ impl Naive {
         coming.retain(|member| member.unplaceable.is_none());
         let begun_first =
             coming.iter().min_by_key(|member| (self.is_stale(member), member.since, member.uid));
-        let placeable = self.live().all(|member| member.unplaceable.is_none());
         let stopped = self.stopped();
         self.most_useful(&running)
             .or(begun_first.map(|member| member.uid))
-            .or_else(|| self.most_useful(&stopped).filter(|_| placeable))
+            .or_else(|| self.most_useful(&stopped).filter(|_| self.stuck().is_empty()))
     }
 
     /// Of the present template before stale ones, then the most recently used, ties by uid.
     fn most_useful(&self, idle: &[&Member]) -> Option<Ulid> {
-        let first = idle
-            .iter()
-            .min_by_key(|member| (self.is_stale(member), Reverse(member.last_used), member.uid));
+        let first =
+            idle.iter().min_by_key(|member| (self.is_stale(member), Reverse(member.last_used), member.uid));
         first.map(|member| member.uid)
     }
 
     /// W5: the most recycled, then the oldest; worn-out ones before all others.
     fn by_life<'a>(&self, idle: &[&'a Member]) -> Vec<&'a Member> {
         let mut idle = idle.to_vec();
-        idle.sort_by_key(|member| {
-            (self.is_fresh(member), Reverse(member.reuses), member.born, member.uid)
-        });
+        idle.sort_by_key(|member| (self.is_fresh(member), Reverse(member.reuses), member.born, member.uid));
         idle
     }
 

@@ -38,8 +38,8 @@ impl Naive {
             (MemberState::Building, Machine::Running(running)) if abreast && running.configured => {
                 arrive(member, now.steady);
                 member.last_used = now.steady;
+                self.ever_ready = true;
                 if current {
-                    self.ever_ready = true;
                     self.failures = 0;
                     self.back_off = None;
                 }
@@ -158,13 +158,9 @@ fn is_late(member: &Member, fact: &Fact) -> bool {
     if fact.observed_revision < seen.revision || fact.observed_revision > member.wish.revision {
         return true;
     }
-    let Machine::Running(running) = &fact.machine else { return false };
-    let same_boot = seen.boot == Some(running.boot_id);
-    match seen.sighting {
-        Sighting::Stopped | Sighting::Absent => same_boot,
-        Sighting::Running => !same_boot && seen.started_at.is_some_and(|start| running.started_at < start),
-        _ => false,
-    }
+    let (Machine::Running(running), Some(last)) = (&fact.machine, seen.boot) else { return false };
+    let has_ended = matches!(seen.sighting, Sighting::Stopped | Sighting::Absent);
+    running.boot_id < last || (has_ended && running.boot_id == last)
 }
 
 /// Takes in what is seen. What is as it was is not written down, its newer revision neither.

@@ -164,8 +164,7 @@ fn conclude_lease(lease: &mut Lease, member: Option<&Member>, now: Now<'_>) {
     if lease.phase == LeasePhase::Starting && serves && up && member.has_its_keys() && lease.is_needed() {
         lease.phase = LeasePhase::Ready;
         lease.ready_at = lease.ready_at.or(Some(now.wall));
-        lease.waited_millis =
-            lease.waited_millis.or(Some(now.steady.millis() - lease.asked_at.millis()));
+        lease.waited_millis = lease.waited_millis.or(Some(now.steady.millis() - lease.asked_at.millis()));
     } else if lease.phase == LeasePhase::Ready && member.down_since.is_some() {
         lease.phase = LeasePhase::Starting;
     }

@@ -1,7 +1,8 @@
 //! What people write: who may, what may change, and what it changes.
 
 use ringleader_proof::object::{
-    LeasePhase, LeaseState, RELEASE_FINALIZER, Subject, Workstation, WorkstationPool, WorkstationPoolLease,
+    LeasePhase, LeaseState, MemberState, RELEASE_FINALIZER, Subject, Workstation, WorkstationPool,
+    WorkstationPoolLease,
 };
 use ringleader_proof::pool::{Command, Denied, Standing};
 use ulid::Ulid;
@@ -74,12 +75,9 @@ impl Naive {
                 None => vec![Refusal::Unknown],
             },
             Command::DeleteLease { uid, by, standing } => match self.get_lease(*uid) {
-                Some(lease) => when(
-                    lease.holder != *by && *standing == Standing::Other,
-                    Refusal::NotYours,
-                )
-                .into_iter()
-                .collect(),
+                Some(lease) => when(lease.holder != *by && *standing == Standing::Other, Refusal::NotYours)
+                    .into_iter()
+                    .collect(),
                 None => vec![Refusal::Unknown],
             },
             Command::UpdateMember { uid, object, standing } => match self.get_member(*uid) {
@@ -89,13 +87,10 @@ impl Naive {
                     let same = template_of(&object.spec) == member.template
                         && object.spec.stopped == power
                         && object.spec.recycle_nonce == nonce;
-                    [
-                        when(*standing == Standing::Other, Refusal::NotYours),
-                        when(!same, Refusal::OnlyCordon),
-                    ]
-                    .into_iter()
-                    .flatten()
-                    .collect()
+                    [when(*standing == Standing::Other, Refusal::NotYours), when(!same, Refusal::OnlyCordon)]
+                        .into_iter()
+                        .flatten()
+                        .collect()
                 }
                 None => vec![Refusal::Unknown],
             },
@@ -136,8 +131,7 @@ impl Naive {
         use LeaseState::{Done, Needed, Recycle};
         let (new, status) = (&object.spec, &object.status);
         let holds = lease.holder == *by;
-        let moved_back =
-            matches!((lease.written, new.state), (Recycle | Done, Needed) | (Done, Recycle));
+        let moved_back = matches!((lease.written, new.state), (Recycle | Done, Needed) | (Done, Recycle));
         let closed = is_closed(lease, new.state);
         let renews = renews(lease, object, by);
         let asked = new.expires_at.filter(|asked| *asked != lease.expires_at);
@@ -235,10 +229,11 @@ impl Naive {
         self.leases.retain(|lease| !lease.over || lease.foreign);
     }
 
-    /// C1, C2, W4: only the cordon changes, and the clock starts at uncordon.
+    /// C1, C2, W4: only the cordon changes, and the idle timers start at uncordon.
     fn take_member(&mut self, uid: Ulid, object: &Workstation, now: Now<'_>) {
         let member = self.member(uid);
-        if member.cordoned && !object.spec.cordoned {
+        let idle = !member.is_untouched() && member.lease.is_none() && member.state != MemberState::Deleting;
+        if idle && member.cordoned && !object.spec.cordoned {
             member.since = now.steady;
         }
         member.cordoned = object.spec.cordoned;
@@ -249,7 +244,9 @@ impl Naive {
 
 /// L2: nothing but its state changes any more.
 fn is_closed(lease: &Lease, state: LeaseState) -> bool {
-    !lease.is_needed() || state != LeaseState::Needed || !(lease.phase == LeasePhase::Pending || lease.is_served())
+    !lease.is_needed()
+        || state != LeaseState::Needed
+        || !(lease.phase == LeasePhase::Pending || lease.is_served())
 }
 
 /// L3, L4: its holder sets `expiresAt`, or leaves it to the pool.

@@ -9,9 +9,8 @@ impl Naive {
     /// What of a status is not true.
     pub fn untrue(&self, status: &PoolStatus, now: Now<'_>) -> Vec<&'static str> {
         let members = |state| self.live().filter(|member| member.state == state).count() as u32;
-        let phase = |phase| {
-            self.leases.iter().filter(|lease| !lease.over && lease.phase == phase).count() as u32
-        };
+        let phase =
+            |phase| self.leases.iter().filter(|lease| !lease.over && lease.phase == phase).count() as u32;
         let live = self.live().count() as u32;
         let of_size = self.spec.size.max.saturating_sub(live);
         let room = match &now.inputs.room {
@@ -39,7 +38,10 @@ impl Naive {
             ("members.recycling", said.recycling == members(MemberState::Recycling)),
             ("members.stopping", said.stopping == members(MemberState::Stopping)),
             ("members.deleting", said.deleting == members(MemberState::Deleting)),
-            ("members.cordoned", said.cordoned == self.live().filter(|member| member.cordoned).count() as u32),
+            (
+                "members.cordoned",
+                said.cordoned == self.live().filter(|member| member.cordoned).count() as u32,
+            ),
             ("leases.pending", leases.pending == phase(LeasePhase::Pending)),
             ("leases.bound", leases.bound == bound),
             ("leases.ready", leases.ready == phase(LeasePhase::Ready)),
@@ -70,9 +72,8 @@ impl Naive {
     /// something else keeps it too.
     fn may_say_of_room(&self, said: bool, now: Now<'_>) -> bool {
         let wants = !self.queue().is_empty() || self.is_lacking(now);
-        let of_place = |obstacle: &WaitsFor| {
-            matches!(obstacle, WaitsFor::Room { .. } | WaitsFor::Provider { .. })
-        };
+        let of_place =
+            |obstacle: &WaitsFor| matches!(obstacle, WaitsFor::Room { .. } | WaitsFor::Provider { .. });
         let obstacles = self.obstacles(now);
         let unplaced = wants && obstacles.iter().any(of_place);
         let by_that_alone = unplaced && obstacles.iter().all(of_place);
