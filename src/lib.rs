@@ -14,6 +14,7 @@ pub mod daemon;
 pub mod fleet;
 pub mod http;
 pub mod machine;
+pub mod metrics;
 pub mod object;
 pub mod pool;
 pub mod provider;

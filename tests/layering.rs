@@ -12,18 +12,19 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("catalog", &["object"]),
     ("fleet", &["object", "machine"]),
     ("view", &["object"]),
-    ("store", &["object", "machine", "pool", "catalog", "fleet", "view", "clock"]),
+    ("metrics", &["object", "pool", "view"]),
+    ("store", &["object", "machine", "pool", "catalog", "fleet", "view", "metrics", "clock"]),
     ("sys", &[]),
     ("provider", &["object", "machine", "sys", "clock"]),
     ("agent", &["object", "machine", "sys", "clock"]),
     (
         "actor",
         &[
-            "object", "machine", "pool", "access", "catalog", "fleet", "view", "store", "provider", "agent",
-            "settings", "clock",
+            "object", "machine", "pool", "access", "catalog", "fleet", "view", "metrics", "store",
+            "provider", "agent", "settings", "clock",
         ],
     ),
-    ("http", &["object", "access", "view", "actor", "clock"]),
+    ("http", &["object", "access", "view", "metrics", "actor", "clock"]),
     ("client", &["object"]),
     ("cli", &["object", "client", "clock"]),
     ("settings", &["object"]),
@@ -38,6 +39,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("hyper", &["http", "client"]),
     ("hyper_util", &["http", "client"]),
     ("russh", &["agent"]),
+    ("prometheus_client", &["metrics"]),
     ("unsafe", &["sys"]),
 ];
 

@@ -15,6 +15,7 @@ use super::owner::Ask;
 use super::reading::judge;
 use super::supervisor::{GivenUp, Start, Supervisor};
 use crate::clock;
+use crate::metrics::Metrics;
 use crate::object::{
     CORE_GROUP, FieldError, FieldReason, POOL_LABEL, Registry, Subject, VERSION, WORKSTATIONS_GROUP,
 };
@@ -104,6 +105,10 @@ impl Backend for Doors {
         })
     }
 
+    fn metrics(&self) -> &Metrics {
+        &self.sources.metrics
+    }
+
     fn health(&self) -> Health {
         let mut not_ready = self.given_up.sentences();
         if (self.sources.space)() == Space::ReleasesOnly {
@@ -177,7 +182,7 @@ impl Doors {
         Ok(())
     }
 
-    // rule L1
+    /// The pool a new lease names, of its own namespace (rule L1).
     fn pool_of_new_lease(&self, write: &Write) -> Result<OwnerId, Refusal> {
         let Verb::Create { body } = &write.verb else { return Err(Refusal::NotFound) };
         let name =

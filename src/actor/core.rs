@@ -7,7 +7,9 @@ use ulid::Ulid;
 
 use super::doors::{Refusal, Write};
 use crate::machine::{Fact, Want};
+use crate::metrics::Metrics;
 use crate::object::{Tick, Time};
+use crate::pool::Happening;
 use crate::store::{self, OwnerId};
 use crate::view::{Key, View};
 
@@ -82,6 +84,8 @@ pub struct Decided<C> {
     pub writes_status: bool,
     /// Other owners read what it changes: they look again once it is visible.
     pub tells_owners: bool,
+    /// What is counted once it is durable.
+    pub happenings: Vec<Happening>,
 }
 
 impl<C> Default for Decided<C> {
@@ -93,6 +97,7 @@ impl<C> Default for Decided<C> {
             preview: None,
             writes_status: false,
             tells_owners: false,
+            happenings: Vec::new(),
         }
     }
 }
@@ -112,4 +117,5 @@ pub struct Sources {
     pub registry: crate::object::Registry,
     pub providers: crate::provider::Providers,
     pub space: Arc<dyn Fn() -> store::Space + Send + Sync>,
+    pub metrics: Metrics,
 }

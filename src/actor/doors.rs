@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::net::UnixStream;
 use ulid::Ulid;
 
+use crate::metrics::Metrics;
 use crate::object::{FieldError, FieldValidation, Kind, Mutation, Part, Registry, Subject};
 use crate::provider::CarriedImage;
 use crate::view::{Resource, View};
@@ -28,6 +29,8 @@ pub trait Backend: Send + Sync + 'static {
     fn images(&self) -> Vec<CarriedImage>;
     /// Takes an image anew, which can take minutes: machines made from now on are made from it.
     fn refresh_image(&self, name: String, by: Subject) -> Call<'_, Result<CarriedImage, NoImage>>;
+    /// What the front end counts in, and what `/metrics` says.
+    fn metrics(&self) -> &Metrics;
     /// What `/readyz` and `rl status` say.
     fn health(&self) -> Health;
 }

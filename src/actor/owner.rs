@@ -223,6 +223,10 @@ impl<C: Core> Owner<C> {
             let addr = ctx.address();
             effects.push(Box::new(move |_| addr.do_send(StatusWritten)));
         }
+        if !decided.happenings.is_empty() {
+            let (meter, happenings) = (self.sources.metrics.pools.clone(), decided.happenings);
+            effects.push(Box::new(move |_| meter.count(&happenings)));
+        }
         let (preconditions, reply) = match asked {
             Some(asked) => {
                 let reply = asked.reply.clone();

@@ -8,8 +8,8 @@ use super::reading::{Judged, Judgement, Present, invalid, judge, typed};
 use crate::machine::{Fact, Want};
 use crate::object::{CORE_GROUP, Subject, SubjectKind, Tick, Time, WorkstationPool};
 use crate::pool::{
-    Act, Answer, Change, Command, Denied, Inputs, OwnerKeys, Pool, ProviderState, Resetting, Room, Standing,
-    StatusWrite, Stopping,
+    Act, Answer, Change, Command, Decision, Denied, Happening, Inputs, OwnerKeys, Pool, ProviderState,
+    Resetting, Room, Standing, StatusWrite, Stopping, happenings,
 };
 use crate::provider::Availability;
 use crate::store::{self, OwnerId, Record, RecordId, RecordKind};
@@ -22,6 +22,7 @@ pub struct PoolCore {
 }
 
 /// What a pool's owner is asked or told.
+#[expect(clippy::large_enum_variant, reason = "commands pass through, one at a time")]
 pub enum PoolCommand {
     Create { object: Box<WorkstationPool>, by: Subject },
     Pool(Command),
@@ -79,17 +80,21 @@ impl Core for PoolCore {
     }
 
     fn decide(&self, command: PoolCommand, tick: &Tick, inputs: &Inputs) -> Result<Decided<Change>, Refusal> {
-        let decision = match (command, &self.pool) {
+        match (command, &self.pool) {
             (PoolCommand::Create { object, by }, None) => {
                 let row = Pool::create(*object, &by);
-                return Ok(decided(vec![Change::PutPool(row)], Vec::new(), Act::Record));
+                let changes = vec![Change::PutPool(row)];
+                Ok(decided(Decision { act: Act::Record, changes, wants: Vec::new() }, Vec::new()))
             }
-            (PoolCommand::Create { .. }, Some(_)) => return Err(Refusal::AlreadyExists),
-            (PoolCommand::Pool(Command::Pass), None) => return Ok(Decided::default()),
-            (PoolCommand::Pool(_), None) => return Err(Refusal::NotFound),
-            (PoolCommand::Pool(command), Some(pool)) => pool.decide(command, tick, inputs)?,
-        };
-        Ok(decided(decision.changes, decision.wants, decision.act))
+            (PoolCommand::Create { .. }, Some(_)) => Err(Refusal::AlreadyExists),
+            (PoolCommand::Pool(Command::Pass), None) => Ok(Decided::default()),
+            (PoolCommand::Pool(_), None) => Err(Refusal::NotFound),
+            (PoolCommand::Pool(command), Some(pool)) => {
+                let decision = pool.decide(command, tick, inputs)?;
+                let happenings = happenings(pool, &decision);
+                Ok(decided(decision, happenings))
+            }
+        }
     }
 
     fn evolve(&mut self, changes: &[Change]) {
@@ -228,7 +233,8 @@ impl PoolCore {
     }
 }
 
-fn decided(changes: Vec<Change>, wants: Vec<Want>, act: Act) -> Decided<Change> {
+fn decided(decision: Decision, happenings: Vec<Happening>) -> Decided<Change> {
+    let Decision { act, changes, wants } = decision;
     let preview = changes.iter().find_map(|change| {
         let record = match change {
             Change::PutPool(row) => Record::Pool(row.clone()),
@@ -242,7 +248,14 @@ fn decided(changes: Vec<Change>, wants: Vec<Want>, act: Act) -> Decided<Change> 
         };
         record.present(0).map(|shown| (shown.uid, shown.value))
     });
-    Decided { changes, wants, preview, writes_status: act == Act::WriteStatus, ..Decided::default() }
+    Decided {
+        changes,
+        wants,
+        preview,
+        writes_status: act == Act::WriteStatus,
+        happenings,
+        ..Decided::default()
+    }
 }
 
 fn namespace(name: &str, sources: &Sources) -> Option<crate::object::NamespaceSpec> {

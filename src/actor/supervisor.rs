@@ -166,12 +166,14 @@ impl Supervisor {
             for ask in self.waiting.remove(&owner).unwrap_or_default() {
                 let _ = ask.reply.send(Err(Refusal::Unavailable(why.clone())));
             }
+            self.sources.metrics.owners.give_up();
             self.given_up.add(owner, why);
             return;
         }
         let doublings = u32::try_from(count - 1).unwrap_or(0);
         let wait = if count == 1 { Duration::ZERO } else { BACKOFF_FIRST * 2_u32.pow(doublings) };
         tracing::error!(%owner, count, ?wait, "an owner died and is rebuilt from disk");
+        self.sources.metrics.owners.restart();
         self.waiting.entry(owner.clone()).or_default();
         ctx.run_later(wait, move |supervisor, ctx| supervisor.load(owner, ctx));
     }

@@ -16,6 +16,7 @@ use super::owner::Ask;
 use super::supervisor::{GivenUp, Start, Supervisor};
 use crate::catalog::{Catalog, Change, Command};
 use crate::machine::{Fact, Want};
+use crate::metrics::{Form, Metrics};
 use crate::object::{CORE_GROUP, FieldValidation, Subject, Tick, Time, registry};
 use crate::store::{self, OwnerId, Record, Space, Store, StoreOptions};
 use crate::view::{self, View};
@@ -87,6 +88,7 @@ struct House {
     view: View,
     supervisor: actix::Addr<Supervisor>,
     given_up: GivenUp,
+    metrics: Metrics,
     _dir: TempDir,
 }
 
@@ -99,18 +101,20 @@ impl House {
         let store = Store::open(dir.path().join("data"), options, writer).expect("opens");
         let arbiters: Vec<_> = (0..2).map(|_| Arbiter::new().handle()).collect();
         let directory = Directory::new(arbiters, Arc::from(Vec::new()));
+        let metrics = Metrics::new(view.clone());
         let sources = Sources {
             view: view.clone(),
             registry: registry(),
             providers: Arc::from(Vec::new()),
             space: Arc::new(|| Space::Ample),
+            metrics: metrics.clone(),
         };
         let given_up = GivenUp::default();
         let supervisor =
             Supervisor::running(store, directory, sources, given_up.clone(), |supervisor, loaded, addr| {
                 supervisor.run::<Flawed>(loaded, addr);
             });
-        Self { view, supervisor: supervisor.start(), given_up, _dir: dir }
+        Self { view, supervisor: supervisor.start(), given_up, metrics, _dir: dir }
     }
 
     /// Creates a user; none where the owner died over it.
@@ -154,6 +158,9 @@ async fn an_owner_that_panics_before_submit_is_rebuilt_and_has_written_nothing()
     house.create_once_rebuilt("bob").await;
     assert!(house.has("ada") && !house.has("panic-before-submit"));
     assert!(house.given_up.sentences().is_empty());
+    let scraped = house.metrics.scrape(Form::Prometheus).expect("written");
+    assert!(scraped.contains("\nringleader_owner_restarts_total 1\n"), "{scraped}");
+    assert!(scraped.contains("\nringleader_owners_given_up 0\n"), "{scraped}");
 }
 
 #[actix::test]
@@ -175,4 +182,6 @@ async fn an_owner_that_keeps_panicking_is_given_up_with_a_sentence() {
     }
     assert!(house.given_up.has(&OwnerId::Catalog));
     assert!(house.given_up.sentences()[0].starts_with("the catalog has failed 5 times in a minute"));
+    let scraped = house.metrics.scrape(Form::Prometheus).expect("written");
+    assert!(scraped.contains("\nringleader_owners_given_up 1\n"), "{scraped}");
 }

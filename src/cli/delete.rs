@@ -80,7 +80,7 @@ fn asks(session: &Session, kind: &Kind) -> bool {
     grave.iter().any(|other| std::ptr::eq(*other, kind))
 }
 
-// rule D1: the CLI asks first.
+/// The command asks first (rule D1).
 async fn confirmed(session: &Session, targets: &[&Target]) -> anyhow::Result<bool> {
     let mut sentences = Vec::new();
     for target in targets {
@@ -130,7 +130,7 @@ async fn staying_members(session: &Session, target: &Target, pool: &Value) -> an
     Ok(members.len())
 }
 
-// rule D3: the page's line.
+/// The page's line (rule D3).
 fn staying_line(pool: &Target, members: usize) -> String {
     let (stay, release) = match members {
         1 => ("1 member stays until its lease ends".to_owned(), "Release that lease"),

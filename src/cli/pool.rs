@@ -222,7 +222,7 @@ fn report(session: &Session, lease: &Lease, outcome: Outcome) -> anyhow::Result<
     }
 }
 
-// rule S4: Ctrl-C or --timeout of `lease --wait` writes Done unless --detach.
+/// Ctrl-C or --timeout of `lease --wait` writes Done unless --detach (rule S4).
 async fn cancel(session: &Session, lease: &Lease, stopped: &str) -> anyhow::Result<Exit> {
     match leasing::end(session, &lease.target, LeaseState::Done).await {
         Ok(_) => anyhow::bail!("{stopped}: {} is cancelled", lease.target),

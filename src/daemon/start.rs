@@ -14,6 +14,7 @@ use crate::actor::adoption;
 use crate::actor::backend::Doors;
 use crate::actor::core::Sources;
 use crate::actor::house::House;
+use crate::metrics::Metrics;
 use crate::object;
 use crate::provider::sandbox::{Sandbox, SandboxOptions, launcher};
 use crate::provider::{Availability, Provider, Providers};
@@ -35,7 +36,9 @@ pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
     let _inside = runtime.enter();
 
     let (view, writer) = view::new(settings.store.watch_events_max);
-    let store = Store::open(settings.data_dir.clone(), store_options(&settings), writer)?;
+    let metrics = Metrics::new(view.clone());
+    let options = StoreOptions { meter: metrics.commits.clone(), ..store_options(&settings) };
+    let store = Store::open(settings.data_dir.clone(), options, writer)?;
     tracing::info!(data_dir = %settings.data_dir.display(), instance = %store.instance(), "the store is open");
     let sandbox = Arc::new(Sandbox::new(sandbox_options(&settings, &store), launcher)?);
     let providers: Providers = Arc::from(vec![Arc::clone(&sandbox) as Arc<dyn Provider>]);
@@ -48,6 +51,7 @@ pub fn run(settings: Settings, overrides: Overrides) -> anyhow::Result<()> {
         registry: object::registry(),
         providers: Arc::clone(&providers),
         space: Arc::new(move || space.space()),
+        metrics,
     };
 
     let (places, watched) = (settings.builds_at_once_max, Arc::clone(&providers));

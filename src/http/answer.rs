@@ -18,22 +18,23 @@ use super::route::{Place, Route, Subresource};
 use super::serve::Server;
 use super::status::Status;
 use super::write::Change;
-use super::{health, images, read, ssh, watch, write};
+use super::{health, images, metrics, read, ssh, watch, write};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Answers one request. Never fails: what goes wrong is a `Status`.
 pub async fn answer(server: &Arc<Server>, peer: &Peer, request: Request<Incoming>) -> Reply {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let started_ms = clock::monotonic_ms();
+    let started_us = clock::monotonic_us();
     let mut reply = match respond(server, peer, request).await {
         Ok(reply) => reply,
         Err(status) => reply::refusal(&status),
     };
     let audit_id = audit_id();
-    let took_ms = clock::monotonic_ms().saturating_sub(started_ms);
+    let took_us = clock::monotonic_us().saturating_sub(started_us);
+    metrics::count(server, &method, reply.status(), took_us);
     // The query is left out: selectors may name what is nobody's business.
-    tracing::debug!(%peer, %method, path, code = reply.status().as_u16(), took_ms, audit_id, "answered");
+    tracing::debug!(%peer, %method, path, code = reply.status().as_u16(), took_ms = took_us / 1000, audit_id, "answered");
     add_common_headers(&mut reply, &audit_id);
     reply
 }
@@ -46,6 +47,7 @@ async fn respond(server: &Arc<Server>, peer: &Peer, request: Request<Incoming>) 
         Route::Live if reading => return Ok(health::live()),
         Route::Ready if reading => return Ok(health::ready(&server.backend().health())),
         Route::Version if reading => return Ok(health::version()),
+        Route::Metrics if reading => return Ok(metrics::scrape(server, request.headers())),
         _ => {}
     }
     let by = peer.subject()?;
@@ -71,6 +73,7 @@ async fn respond(server: &Arc<Server>, peer: &Peer, request: Request<Incoming>) 
         Route::Live => Ok(health::live()),
         Route::Ready => Ok(health::ready(&server.backend().health())),
         Route::Version => Ok(health::version()),
+        Route::Metrics => Ok(metrics::scrape(server, request.headers())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The API: Kubernetes-shaped HTTP, and hyper nowhere else in the daemon.
 //!
 //! ```text
-//!  socket ──► serve ── who? peer ──► answer ── what? route ──► discovery, health, images
+//!  socket ──► serve ── who? peer ──► answer ── what? route ──► discovery, health, metrics, images
 //!             (limits, drain)          │                   ──► read    (get, list: the view)
 //!                                      │                   ──► watch   (the view's ring)
 //!                                      │                   ──► write   (an object's owner)
@@ -19,6 +19,7 @@ mod body;
 mod discovery;
 mod health;
 mod images;
+mod metrics;
 mod negotiate;
 mod peer;
 mod query;

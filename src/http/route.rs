@@ -43,6 +43,8 @@ pub enum Route {
     Version,
     Live,
     Ready,
+    /// `/metrics`: what a scraper reads.
+    Metrics,
     /// `/ringleader/v1/status`: what `rl status` shows.
     Health,
     /// `/ringleader/v1/images`: what `rl image list` shows.
@@ -100,6 +102,7 @@ impl Route {
             ["version"] => Self::Version,
             ["healthz" | "livez"] => Self::Live,
             ["readyz"] => Self::Ready,
+            ["metrics"] => Self::Metrics,
             ["ringleader", "v1", "status"] => Self::Health,
             ["ringleader", "v1", "images"] => Self::Images,
             ["ringleader", "v1", "images", name, "refresh"] => Self::RefreshImage(name.to_owned()),

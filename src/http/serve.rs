@@ -215,6 +215,12 @@ impl Server {
         &self.discovery
     }
 
+    /// How many watches and SSH sessions are open.
+    pub(super) fn open(&self) -> (usize, usize) {
+        let watches = self.options.watches - self.watches.available_permits();
+        (watches, self.options.sessions - self.sessions.available_permits())
+    }
+
     /// A turn for one request.
     pub(super) async fn admit_request(&self) -> Result<SemaphorePermit<'_>, Status> {
         let turn = tokio::time::timeout(self.options.turn_within, self.requests.acquire()).await;

@@ -321,7 +321,10 @@ fn settle_readiness(lease: &mut Lease, member: &Member, hash: &str, tick: &Tick)
             lease.ssh = None;
             lease.message = bound_message(lease, member, hash);
         }
-        LeasePhase::Ready => lease.ssh = member.ssh().or_else(|| lease.ssh.take()),
+        LeasePhase::Ready => {
+            lease.ssh = member.ssh().or_else(|| lease.ssh.take());
+            lease.message = bound_message(lease, member, hash);
+        }
         LeasePhase::Pending | LeasePhase::Recycling | LeasePhase::Releasing | LeasePhase::Failed => {}
     }
 }
@@ -330,11 +333,14 @@ fn settle_readiness(lease: &mut Lease, member: &Member, hash: &str, tick: &Tick)
 fn bound_message(lease: &Lease, member: &Member, hash: &str) -> String {
     let name = &member.metadata.name;
     let mut said = match (lease.phase, member.state, member.down_since) {
-        (LeasePhase::Ready, _, _) => String::new(),
+        (LeasePhase::Ready, _, _) if member.keys_confirmed() => String::new(),
         (_, MemberState::Building, _) => format!("{name} is being built"),
         (_, MemberState::Starting, _) => format!("{name} is being started"),
         (_, _, Some(since)) => format!("{name} stopped by itself at {since} and is being started again"),
-        (_, _, None) => format!("{name} is taking the lease's keys"),
+        (_, _, None) if member.observed.remarks.is_empty() => format!("{name} is taking the lease's keys"),
+        (_, _, None) => {
+            format!("{name} is taking the lease's keys: {}", member.observed.remarks.join("; "))
+        }
     };
     if member.template_hash != hash {
         let stale = format!("{name} was built from an older template");

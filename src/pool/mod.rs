@@ -63,6 +63,7 @@ mod denied;
 mod digest;
 mod draft;
 mod handle;
+mod happening;
 mod health;
 mod index;
 mod inputs;
@@ -82,6 +83,7 @@ pub use change::Change;
 pub use command::{Command, Standing};
 pub use decision::{Act, Decision};
 pub use denied::{Answer, Denied};
+pub use happening::{BuildFailure, Ending, Happening, Removal, happenings};
 pub use inputs::{Inputs, OwnerKeys, ProviderState, Resetting, Room, StatusWrite, Stopping};
 pub use rows::*;
 

@@ -62,7 +62,8 @@ mod tests {
         hash(&serde_json::from_value(json!({ "spec": spec })).expect("a template"))
     }
 
-    // rule T1; case 11 (kobe#149): a reformatted manifest makes no member stale
+    // rule T1
+    // case 11 (kobe#149, rhacm-docs#8217)
     #[test]
     fn text_that_changes_nothing_does_not_change_the_hash() {
         let plain = of(&json!({"providerConfig": {"memory": 4, "cpus": 2}}));
@@ -81,7 +82,8 @@ mod tests {
         assert_ne!(of(&json!({"environment": {"A": "1"}})), of(&json!({"environment": {"A": "2"}})));
     }
 
-    // rule T1; case 11: an upgrade of the daemon makes no member stale
+    // rule T1
+    // case 11 (kobe#149, rhacm-docs#8217)
     #[test]
     fn the_hash_of_an_empty_template_is_pinned() {
         assert_eq!(of(&json!({})), "53aa778a9b137a0c");

@@ -68,7 +68,10 @@ impl Committer {
         self.write(&batch)?;
         for entry in batch {
             match entry {
-                Entry::Commit(commit) => self.publish(commit),
+                Entry::Commit(commit) => {
+                    self.queue.meter().carry_out();
+                    self.publish(commit);
+                }
                 Entry::Load { owner, reply } => {
                     // The owner may have given up waiting.
                     let _ = reply.send(self.read(&owner)?);
@@ -85,17 +88,20 @@ impl Committer {
     fn write(&self, entries: &[Entry]) -> Result<(), StoreError> {
         let mut batch = Batch::default();
         let mut head = None;
+        let mut gathered = 0;
         for entry in entries {
             if let Entry::Commit(commit) = entry
                 && !commit.writes.is_empty()
             {
                 head = Some(commit.head);
+                gathered += 1;
                 for write in &commit.writes {
                     add(&mut batch, write);
                 }
             }
         }
         let Some(head) = head else { return Ok(()) };
+        let began_us = clock::monotonic_us();
         batch.put(meta::HEAD_KEY.to_vec(), meta::seal_head(&head));
         batch.put(meta::STEADY_KEY.to_vec(), meta::seal_steady(clock::steady()));
         if let Err(error) = self.ballast.tend() {
@@ -103,7 +109,9 @@ impl Committer {
         }
         self.disk.commit(batch)?;
         let testified = self.witness.testify(head.version);
-        testified.map_err(|source| StoreError::Disk { doing: "noting the newest version", source })
+        testified.map_err(|source| StoreError::Disk { doing: "noting the newest version", source })?;
+        self.queue.meter().commit(gathered, clock::monotonic_us().saturating_sub(began_us));
+        Ok(())
     }
 
     /// Shows a durable submission to readers, then runs its effects.

@@ -37,6 +37,7 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 use ulid::Ulid;
 
+use crate::metrics::CommitMeter;
 use crate::view::ViewWriter;
 
 pub use ballast::Space;
@@ -57,6 +58,8 @@ pub struct StoreOptions {
     pub no_builds_below_percent: u8,
     /// With less of the disk free: only releases and deletes.
     pub releases_only_below_percent: u8,
+    /// Counts commits. The default is scraped by nobody.
+    pub meter: CommitMeter,
 }
 
 impl StoreOptions {
@@ -69,6 +72,7 @@ impl StoreOptions {
             ballast_bytes: 64 << 20,
             no_builds_below_percent: 5,
             releases_only_below_percent: 2,
+            meter: CommitMeter::default(),
         }
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn open(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> R
     let (index, resources) = read_all(&disk)?;
     let witness = hear_witness(dir, index.head().version)?;
     view.begin(index.head().version, resources);
-    let queue = Arc::new(Queue::new(index));
+    let queue = Arc::new(Queue::new(index, options.meter));
     let committer =
         Committer::new(Arc::clone(&queue), disk, witness, view, Arc::clone(&ballast), options.on_fatal, lock);
     let thread = committer

@@ -10,6 +10,7 @@ use super::key;
 use super::meta::Head;
 use super::record::{Record, RecordId};
 use super::submission::{Conflict, Effect, OwnerId, Submission, Versions, Write};
+use crate::metrics::CommitMeter;
 use crate::view::{Key, Resource};
 
 /// How much one batch gathers.
@@ -24,6 +25,7 @@ const RECORD_BYTES_MAX: usize = 1 << 20;
 pub(super) struct Queue {
     locked: Mutex<Locked>,
     arrived: Condvar,
+    meter: CommitMeter,
 }
 
 #[derive(Debug)]
@@ -77,9 +79,9 @@ impl std::fmt::Debug for Entry {
 }
 
 impl Queue {
-    pub(super) fn new(index: Index) -> Self {
+    pub(super) fn new(index: Index, meter: CommitMeter) -> Self {
         let locked = Locked { index, incarnations: HashMap::new(), entries: VecDeque::new(), closed: false };
-        Self { locked: Mutex::new(locked), arrived: Condvar::new() }
+        Self { locked: Mutex::new(locked), arrived: Condvar::new(), meter }
     }
 
     pub(super) fn submit(&self, submission: Submission) -> Result<Versions, Conflict> {
@@ -94,6 +96,8 @@ impl Queue {
         let writes = locked.number(&owner, drafts)?;
         let versions = Versions { first, count: writes.len() as u64 };
         let head = locked.index.head();
+        // Counted before the committer can see it.
+        self.meter.queue();
         locked.entries.push_back(Entry::Commit(Commit { writes, head, effects }));
         drop(locked);
         self.arrived.notify_one();
@@ -121,6 +125,10 @@ impl Queue {
 
     pub(super) fn owners(&self) -> Vec<OwnerId> {
         self.lock().index.owners()
+    }
+
+    pub(super) const fn meter(&self) -> &CommitMeter {
+        &self.meter
     }
 
     /// Takes no more; what is queued is still written.

@@ -15,6 +15,7 @@ fn write(daemon: &Daemon, manifest: &str) -> String {
     daemon.path("pool.yaml").display().to_string()
 }
 
+// rule S6
 #[test]
 fn apply_says_what_became_of_each_object_and_takes_back_what_the_manifest_drops() {
     let daemon = Daemon::start();
@@ -36,7 +37,6 @@ fn apply_says_what_became_of_each_object_and_takes_back_what_the_manifest_drops(
     assert_eq!(generation(), before);
     assert_eq!(daemon.ok(&["apply", "-f", &file]), "workstationpool/agents unchanged\n");
 
-    // rule S6
     write(&daemon, &POOL.replace("name: agents,", "name: agents, namespace: acme,"));
     let lines = "namespace/acme created (it was missing)\nworkstationpool/agents created\n";
     assert_eq!(daemon.ok(&["apply", "-f", &file]), lines);

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::harness::Daemon;
 
-// rule F5, rule L20
+// rule F5
+// rule L20
 #[test]
 fn a_lease_works_on_after_the_daemon_was_killed() {
     let mut daemon = Daemon::with_pool();

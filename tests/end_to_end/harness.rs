@@ -164,9 +164,7 @@ impl Daemon {
 
     /// Names of all objects of a kind.
     pub fn names(&self, kind: &str) -> Vec<String> {
-        let path = "jsonpath={range .items[*]}{.metadata.name}{\"\\n\"}{end}";
         let output = self.ok(&["get", kind, "-o", "name"]);
-        let _ = path;
         output.lines().filter_map(|line| line.split_once('/')).map(|(_, name)| name.to_owned()).collect()
     }
 

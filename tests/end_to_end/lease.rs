@@ -5,12 +5,12 @@ use std::process::Stdio;
 
 use crate::harness::{Daemon, text};
 
+// rule S5
 #[test]
 fn the_main_job_works_as_it_is_typed() {
     let daemon = Daemon::with_pool();
     let member = daemon.lease("my-build");
     let (name, suffix) = member.rsplit_once('-').expect("a suffix");
-    // rule S5
     assert_eq!(name, "agents-linux");
     assert!(suffix.len() == 8 && suffix.chars().all(|c| c.is_ascii_hexdigit()), "{member}");
 

@@ -11,5 +11,6 @@ mod crash;
 mod leak;
 mod lease;
 mod many;
+mod metrics;
 mod service;
 mod wrong;

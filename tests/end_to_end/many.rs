@@ -46,3 +46,33 @@ fn twenty_leases_in_parallel_on_a_pool_of_eight_are_each_served_once() {
     daemon.clear();
     assert_eq!(daemon.logged("ERROR"), Vec::<String>::new());
 }
+
+// rule D4
+// case 30 (agent-sandbox#1736)
+#[test]
+fn tearing_down_one_pool_touches_no_other_of_the_same_name() {
+    let daemon = Daemon::start();
+    for namespace in ["acme", "zenith"] {
+        let file = daemon.path(&format!("{namespace}.yaml"));
+        std::fs::write(&file, POOL.replace("namespace: local", &format!("namespace: {namespace}")))
+            .expect("written");
+        daemon.ok(&["apply", "-f", &file.display().to_string()]);
+    }
+    let of = |namespace: &str, words: &[&str]| daemon.ok(&[&["-n", namespace], words].concat());
+    let bound = |namespace| {
+        let line = of(namespace, &["workstationpool", "lease", "agents-linux", "--name", "job", "--wait"]);
+        line.trim().rsplit_once(' ').expect("the member comes last").1.to_owned()
+    };
+    let (_, kept) = (bound("acme"), bound("zenith"));
+    of("acme", &["delete", "workstationpool", "agents-linux", "-y"]);
+    of("acme", &["workstationpoollease", "release", "job"]);
+    daemon.until("acme's pool is gone", || {
+        of("acme", &["get", "workstationpool", "-o", "name"]).is_empty()
+            && of("acme", &["get", "workstation", "-o", "name"]).is_empty()
+    });
+    assert_eq!(of("zenith", &["shell", &kept, "--", "hostname"]).trim(), kept);
+    let members = of("zenith", &["get", "workstation", "-o", "name"]);
+    assert!(members.contains(&kept), "{members}");
+    let phase = ["get", "workstationpoollease", "job", "-o", "jsonpath={.status.phase}"];
+    assert_eq!(of("zenith", &phase), "Ready");
+}

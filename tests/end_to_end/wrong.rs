@@ -247,6 +247,7 @@ fn every_wrong_command_is_told_its_cause_and_what_to_type() {
     daemon.clear();
 }
 
+// rule D3
 #[test]
 fn a_stopped_workstation_a_released_lease_and_a_pool_that_goes_say_so() {
     let daemon = Daemon::start();
@@ -270,7 +271,6 @@ fn a_stopped_workstation_a_released_lease_and_a_pool_that_goes_say_so() {
             assert_eq!(code, 1);
         }
     }
-    // rule D3
     let line = daemon.ok(&["delete", "workstationpool", "agents", "-y"]);
     assert_eq!(
         line,

@@ -57,6 +57,7 @@ async fn a_wait_that_times_out_cancels_its_lease_unless_it_is_detached() {
     assert!(fake.writes().last().expect("a write").starts_with("POST"), "it was left as it is");
 }
 
+// rule S6
 #[tokio::test]
 async fn apply_says_of_each_object_whether_it_was_created_configured_or_unchanged() {
     let fake = Fake::start(|_, _| ());
@@ -75,7 +76,6 @@ async fn apply_says_of_each_object_whether_it_was_created_configured_or_unchange
     let ran = typed(&fake, &format!("{line} --dry-run")).await;
     assert_eq!(ran.exit, 0, "{}", ran.err);
     assert!(fake.writes().is_empty(), "a dry run writes nothing");
-    // rule S6
     assert_eq!(
         typed(&fake, &line).await.out,
         "namespace/acme created (it was missing)\nworkstationpool/p created\nworkstationpoollease/l created\n"

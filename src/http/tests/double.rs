@@ -8,6 +8,7 @@ use tokio::net::UnixStream;
 
 use crate::actor::doors::{Backend, Call, Health, NoImage, Refusal, Verb, Write, Written};
 use crate::clock;
+use crate::metrics::Metrics;
 use crate::object::{
     Admitted, FieldValidation, Kind, MODIFIED, Mutation, Part, Registry, Rejected, Subject, admit_create,
     admit_update, registry,
@@ -26,6 +27,7 @@ pub struct House {
     /// Instead of the next answer.
     pub refusal: Mutex<Option<Refusal>>,
     pub health: Mutex<Health>,
+    metrics: Metrics,
     pub images: Mutex<Vec<CarriedImage>>,
     /// What the next SSH client is connected with, and who came.
     pub inside: Mutex<Option<UnixStream>>,
@@ -39,6 +41,7 @@ impl House {
         writer.begin(1000, Vec::new());
         let house = Self {
             registry: registry(),
+            metrics: Metrics::new(view.clone()),
             view,
             writer: Mutex::new(writer),
             version: AtomicU64::new(1000),
@@ -197,6 +200,10 @@ impl Backend for House {
             image.generation = Some("host/2".into());
             Ok(image.clone())
         })
+    }
+
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     fn health(&self) -> Health {

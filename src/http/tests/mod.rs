@@ -5,6 +5,7 @@ mod discovery;
 mod double;
 mod images;
 mod limits;
+mod metrics;
 mod reading;
 mod ssh;
 mod watching;

@@ -32,6 +32,11 @@ const RECONNECT_FIRST_MS: u64 = 20;
 /// The longest wait after the agent could not be reached.
 const RECONNECT_MAX_MS: u64 = 2_000;
 
+/// The first wait before an order that the agent could not carry out is sent again.
+const REAPPLY_FIRST_MS: u64 = 1_000;
+/// The longest wait before that.
+const REAPPLY_MAX_MS: u64 = 60_000;
+
 /// The login user of a machine that declares none.
 const LOGIN_USER: &str = "dev";
 
@@ -132,6 +137,7 @@ pub struct Drive {
     last_error: String,
     retry: Backoff,
     reconnect: Backoff,
+    reapply: Backoff,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +167,7 @@ impl Drive {
             last_error: String::new(),
             retry: Backoff::new(RETRY_FIRST_MS, RETRY_MAX_MS),
             reconnect: Backoff::new(RECONNECT_FIRST_MS, RECONNECT_MAX_MS),
+            reapply: Backoff::new(REAPPLY_FIRST_MS, REAPPLY_MAX_MS),
         }
     }
 
@@ -216,6 +223,11 @@ impl Drive {
                 if applied.setup.is_ok() {
                     self.note_login_user();
                 }
+                if has_failed(&applied) {
+                    self.reapply.failed(now_ms);
+                } else {
+                    self.reapply.reset();
+                }
                 self.applied = Some(applied);
                 self.judge_build();
             }
@@ -260,7 +272,10 @@ impl Drive {
             let left = u64::try_from(by.millis_since(tick.steady)).unwrap_or(0);
             tick.steady_ms().saturating_add(left)
         });
-        [retry, reconnect, build].into_iter().flatten().min()
+        let failed = self.applied.as_ref().is_some_and(has_failed) && self.failure.is_none();
+        let reapply = (failed && self.wants_link() && self.link == Link::Up && self.applying.is_none())
+            .then_some(self.reapply.until_ms());
+        [retry, reconnect, reapply, build].into_iter().flatten().min()
     }
 
     fn take_want(&mut self, want: Want) {
@@ -296,6 +311,7 @@ impl Drive {
         self.link = Link::Down;
         self.agent = None;
         self.reconnect.reset();
+        self.reapply.reset();
         self.applied = None;
         self.applying = None;
         self.sessions = 0;
@@ -359,7 +375,7 @@ impl Drive {
         }
     }
 
-    // rule F1
+    /// A build has until its deadline (rule F1).
     fn judge_deadline(&mut self, now: Time) {
         // Waiting for room is no build: its owner holds and counts anew once it is placed.
         let waits = self.unplaceable.is_some();
@@ -436,8 +452,11 @@ impl Drive {
             }
             Link::Up if self.applying.is_none() => {
                 let want = self.want.as_ref().filter(|want| !want.gone && want.power == Power::Running)?;
-                let stale = self.applied.as_ref().is_none_or(|applied| applied.revision != want.revision);
-                stale.then(|| {
+                let due = self.applied.as_ref().is_none_or(|applied| {
+                    applied.revision != want.revision
+                        || (has_failed(applied) && self.failure.is_none() && self.reapply.open(now_ms))
+                });
+                due.then(|| {
                     self.applying = Some(want.revision);
                     Act::Apply { revision: want.revision }
                 })
@@ -503,6 +522,11 @@ impl Drive {
             sessions: self.sessions,
         })
     }
+}
+
+/// Whether the agent could not carry out some part of an order.
+const fn has_failed(applied: &Applied) -> bool {
+    applied.keys.is_err() || applied.setup.is_err()
 }
 
 /// No agent that this daemon speaks with carries out recycles, and owners ask none without the

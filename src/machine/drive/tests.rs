@@ -142,7 +142,29 @@ fn a_first_configuration_that_fails_fails_the_build_and_a_later_one_does_not() {
     assert_eq!(state(&drive).remarks, ["home: no space"]);
 }
 
-// scenarios case 7
+#[test]
+fn an_order_that_the_agent_could_not_carry_out_is_sent_again_after_a_wait() {
+    let failed = |revision| {
+        let failure = Failure { reason: "KeysFailed".into(), message: "keys: no space".into() };
+        Event::Applied(Applied { revision, keys: Err(failure), setup: Ok(()), remarks: Vec::new() })
+    };
+    let mut drive = booted();
+    assert_eq!(tell(&mut drive, Event::Want(Box::new(want(2)))), [Act::Apply { revision: 2 }]);
+    assert_eq!(tell(&mut drive, failed(2)), []);
+    assert_eq!(state(&drive).remarks, ["keys: no space"]);
+    let first = drive.next_deadline_ms(&at(10)).expect("sent again");
+    assert_eq!(drive.next(&at(first)), Some(Act::Apply { revision: 2 }));
+    assert_eq!(drive.next(&at(first)), None, "one is under way");
+    drive.handle(failed(2), &at(first));
+    let second = drive.next_deadline_ms(&at(first)).expect("and again");
+    assert!(second > first + 1_000, "later each time: {first} {second}");
+    assert_eq!(drive.next(&at(second)), Some(Act::Apply { revision: 2 }));
+    drive.handle(applied(2), &at(second));
+    assert!(state(&drive).keys_confirmed && state(&drive).remarks.is_empty());
+    assert_eq!(drive.next_deadline_ms(&at(second)), None);
+}
+
+// case 7 (agent-sandbox#1215, OpenSandbox#1423)
 #[test]
 fn a_machine_that_cannot_be_placed_is_held_and_tried_again_later() {
     let mut drive = drive();

@@ -213,7 +213,7 @@ fn after_a_power_cut_every_transition_resumes_and_deletes_are_ordered_again() {
     assert_eq!(world.counts(), [0, 0, 1, 1, 2, 0, 0]);
 }
 
-// case 19: an idle member whose machine is gone is dropped and its floor refilled
+// case 19 (garm#401, #635, #117)
 #[test]
 fn a_machine_that_is_gone_after_a_power_cut_is_dropped_from_view() {
     let mut world = World::warm(json!({"warm": {"running": 1}}));

@@ -92,7 +92,8 @@ fn a_leased_member_of_an_old_template_finishes_its_lease_and_is_deleted() {
     assert!(world.pool.member(member).is_none());
 }
 
-// rule T4; case 27 (coder#19871): a lowered size is obeyed for idle members at once
+// rule T4
+// case 27 (coder#19871)
 #[test]
 fn a_lower_size_drops_builds_then_idle_members_and_leaves_leased_and_cordoned_ones() {
     let mut world = World::warm(json!({"size": {"max": 6}, "warm": {"running": 2, "stopped": 1}}));

@@ -25,7 +25,8 @@ fn a_deleted_pool_refuses_new_leases_fails_waiting_ones_and_drops_what_is_idle()
     assert_eq!(world.phase("leased"), LeasePhase::Ready);
 }
 
-// rule D2; case 18 (hive#1980): it lists what it waits for, and finishes
+// rule D2
+// case 18 (hive#1980, kobe PR#119)
 #[test]
 fn a_terminating_pool_says_what_it_waits_for_and_goes_with_its_last_member() {
     let mut world = World::warm(json!({"warm": {"running": 2}}));

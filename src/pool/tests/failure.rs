@@ -56,7 +56,8 @@ fn a_new_member_has_thirty_minutes_over_a_restart_too() {
     assert_eq!(world.status().template.last_failure.clone().expect("a failure").reason, "BuildTimedOut");
 }
 
-// rule F1; case 7 (agent-sandbox#1215): hold and report, never a loop of delete and create
+// rule F1
+// case 7 (agent-sandbox#1215, OpenSandbox#1423)
 #[test]
 fn a_member_that_cannot_be_placed_holds_builds_and_is_no_failure() {
     let mut world = World::new(json!({"warm": {"running": 2}}));
@@ -175,7 +176,8 @@ fn a_template_change_clears_the_count_and_another_change_does_not() {
     assert_eq!(world.status().template.consecutive_failures, 0);
 }
 
-// rule F4; case 12 (hive#1595): failed members at the ceiling are removed, and the pool goes on
+// rule F4
+// case 12 (hive#1595, openkruise/agents#489)
 #[test]
 fn a_failed_member_counts_only_until_it_is_gone() {
     let mut world = World::new(json!({"size": {"max": 1}, "warm": {"running": 1}}));

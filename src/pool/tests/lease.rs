@@ -365,6 +365,26 @@ fn changed_keys_are_on_the_member_when_observed_generation_says_so() {
     assert_eq!(world.get("a").observed_generation, 3, "other changes need nobody's word");
 }
 
+// rule L18
+#[test]
+fn a_ready_lease_says_why_its_new_keys_are_not_on_the_member() {
+    let mut world = World::warm(json!({"warm": {"running": 1}}));
+    world.lease("a");
+    world.settle();
+    let member = world.member_of("a");
+    assert_eq!(world.message("a"), "");
+    world.write("a", json!({"authorizedKeys": ["ssh-ed25519 NEW"]}), &holder()).expect("taken");
+    let Machine::Running(mut running) = world.up(member) else { panic!("it is up") };
+    running.keys_confirmed = false;
+    running.remarks = vec!["keys: no space left".into()];
+    world.fact(member, Machine::Running(running));
+    let name = world.member(member).metadata.name.clone();
+    assert_eq!(world.message("a"), format!("{name} is taking the lease's keys: keys: no space left"));
+    assert_eq!(world.phase("a"), LeasePhase::Ready, "the old keys still open it");
+    world.settle();
+    assert_eq!((world.message("a"), world.get("a").observed_generation), (String::new(), 2));
+}
+
 // rule L19
 #[test]
 fn a_lease_is_ready_only_when_the_agent_has_confirmed_the_keys() {

@@ -293,7 +293,8 @@ fn a_member_lost_before_anybody_acted_on_the_release_leaves_its_outcome_to_be_re
     assert!(lease.ended_at.is_some());
 }
 
-// rule A2; case 25 (actions-runner-controller#811)
+// rule A2
+// case 25 (actions-runner-controller#811)
 #[test]
 fn access_is_gone_from_the_want_before_the_next_holder_comes() {
     let mut world = World::new(json!({}));

@@ -184,7 +184,8 @@ fn at_size_max_an_aged_member_makes_way_for_its_replacement() {
     assert_ne!(world.only(MemberState::IdleRunning), old);
 }
 
-// rule W8; case 9 (OpenSandbox#1423): nothing has changed, so nothing is written
+// rule W8
+// case 9 (OpenSandbox#1423)
 #[test]
 fn a_pool_with_nothing_to_do_writes_nothing_and_wakes_for_nothing() {
     let mut world = World::warm(json!({"warm": {"running": 2, "stopped": 1}}));

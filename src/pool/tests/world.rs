@@ -26,6 +26,8 @@ pub struct World {
     pub wants: BTreeMap<Ulid, Want>,
     /// What was done, in order.
     pub acts: Vec<Act>,
+    /// What happened, in order.
+    pub happened: Vec<Happening>,
     /// What agents say they can do.
     pub capabilities: Vec<String>,
     /// Every row that was ever written, counted.
@@ -90,6 +92,7 @@ impl World {
             },
             wants: BTreeMap::new(),
             acts: Vec::new(),
+            happened: Vec::new(),
             capabilities: vec![RECYCLE_CAPABILITY.into()],
             writes: 0,
             stored: Stored {
@@ -124,7 +127,9 @@ impl World {
             self.stored.apply(change);
         }
         self.writes += decision.changes.len();
+        self.happened.extend(happenings(&self.pool, &decision));
         self.pool.evolve_all(&decision.changes);
+        self.check_the_count();
         assert!(
             self.pool.has_ended() || self.reloaded() == self.pool,
             "a pool read back from its rows is another"
@@ -137,6 +142,36 @@ impl World {
             self.acts.push(decision.act);
         }
         Ok(decision)
+    }
+
+    /// What has happened adds up to what is there.
+    fn check_the_count(&self) {
+        let count = |of: fn(&Happening) -> bool| self.happened.iter().filter(|h| of(h)).count();
+        let going =
+            |l: &&Lease| !l.is_over() && !matches!(l.phase, LeasePhase::Releasing | LeasePhase::Failed);
+        let created = count(|h| matches!(h, Happening::LeaseCreated));
+        let ended = count(|h| matches!(h, Happening::LeaseEnded(_)));
+        assert_eq!(created - ended, self.pool.leases().filter(going).count(), "leases");
+        let bound = count(|h| matches!(h, Happening::LeaseBound { .. }));
+        let waiting = count(|h| matches!(h, Happening::LeaseWaitsAgain));
+        let unbound = count(|h| {
+            let Happening::LeaseEnded(ending) = h else { return false };
+            matches!(ending, Ending::Cancelled | Ending::ExpiredUnbound | Ending::PoolDeleted)
+        });
+        let held = self.pool.leases().filter(going).filter(|lease| lease.member.is_some()).count();
+        assert_eq!(bound - waiting - (ended - unbound), held, "bound leases");
+        let there: Vec<_> = self.pool.members().filter(|member| !member.is_over()).collect();
+        let [ordered, built, removed, gone, failed] = [
+            count(|h| matches!(h, Happening::BuildOrdered)),
+            count(|h| matches!(h, Happening::MemberBuilt { .. })),
+            count(|h| matches!(h, Happening::MemberRemoved(_))),
+            count(|h| matches!(h, Happening::MemberGone)),
+            count(|h| matches!(h, Happening::BuildFailed(_))),
+        ];
+        assert_eq!(ordered - gone, there.len(), "members");
+        let deleting = there.iter().filter(|member| member.state == MemberState::Deleting).count();
+        assert_eq!(removed - gone, deleting, "deletes");
+        assert!(built + failed <= ordered, "builds");
     }
 
     /// Passes until nothing is due; returns how many acts that took.

@@ -262,7 +262,7 @@ fn full_member(number: usize, state: MemberState) -> Member {
             order: RecycleOrder {
                 id: Ulid(10),
                 by: at(8),
-                reboot: number % 2 == 0,
+                reboot: number.is_multiple_of(2),
                 reset: pick(&[Reset::None, Reset::Disk], number),
             },
             boot: Some(Ulid(9)),
