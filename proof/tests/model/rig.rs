@@ -2,14 +2,16 @@
 //! in ends the test.
 
 use ringleader_proof::machine::Want;
-use ringleader_proof::object::{MemberState, Subject, WorkstationPool};
-use ringleader_proof::pool::{Act, Change, Command, Decision, Denied, Pool, Room, StatusWrite, invariant};
+use ringleader_proof::object::{LeasePhase, MemberState, Subject, WorkstationPool};
+use ringleader_proof::pool::{
+    Act, Change, Command, Decision, Denied, Happening, Pool, Room, StatusWrite, happenings, invariant,
+};
 use serde_json::{Value, json};
 use ulid::Ulid;
 
 use crate::compare::{differences, differences_of_want};
 use crate::ledger::Ledger;
-use crate::naive::{Due, Member, Naive, Refusal};
+use crate::naive::{Due, Lease, Member, Naive, Refusal};
 use crate::reach::Reach;
 use crate::transition::{Looks, Sync, Transition};
 use crate::world::{Around, Clocks, Pending, Queue, Rows, START, Stations};
@@ -125,6 +127,8 @@ impl Rig {
         };
         assert!(refusals.is_empty(), "taken, though {refusals:?} apply: {command:?}");
         self.check_changes(&decision);
+        let told = happenings(&self.pool, &decision);
+        let before = Tally::of(&self.model);
         let now = self.around.now(&tick);
         self.model.warned.clear();
         match &command {
@@ -136,6 +140,7 @@ impl Rig {
         self.rows.apply(&decision.changes);
         self.pool.evolve_all(&decision.changes);
         self.check_against_model(&command, &decision);
+        Tally::of(&self.model).check(before, &told);
         self.reach.step(&decision, &self.model);
         self.use_up(&decision);
         if !decision.changes.is_empty() {
@@ -410,6 +415,43 @@ fn follow(model: &mut Naive, core: &Pool, decision: &Decision, now: crate::naive
             };
             model.act(*done, decision, now);
         }
+    }
+}
+
+/// What the happenings of a step must add up to.
+#[derive(Clone, Copy)]
+struct Tally {
+    /// Leases to whose holders something is owed.
+    owed: usize,
+    /// Machines that may exist, and those of them that are not being deleted.
+    live: usize,
+    staying: usize,
+}
+
+impl Tally {
+    fn of(model: &Naive) -> Self {
+        let owed = |lease: &&Lease| {
+            !lease.over && !matches!(lease.phase, LeasePhase::Failed | LeasePhase::Releasing)
+        };
+        let staying = |member: &&Member| member.state != MemberState::Deleting;
+        Self {
+            owed: model.leases.iter().filter(owed).count(),
+            live: model.live().count(),
+            staying: model.live().filter(staying).count(),
+        }
+    }
+
+    /// Whatever begins to be counted ends, once.
+    fn check(self, before: Self, told: &[Happening]) {
+        let times = |is: fn(&Happening) -> bool| told.iter().filter(|happening| is(happening)).count();
+        let created = times(|happening| *happening == Happening::LeaseCreated);
+        let ended = times(|happening| matches!(happening, Happening::LeaseEnded(_)));
+        let ordered = times(|happening| *happening == Happening::BuildOrdered);
+        let removed = times(|happening| matches!(happening, Happening::MemberRemoved(_)));
+        let gone = times(|happening| *happening == Happening::MemberGone);
+        assert_eq!(self.owed + ended, before.owed + created, "leases are miscounted by {told:?}");
+        assert_eq!(self.live + gone, before.live + ordered, "members are miscounted by {told:?}");
+        assert_eq!(self.staying + removed, before.staying + ordered, "deletes are miscounted by {told:?}");
     }
 }
 
