@@ -43,10 +43,10 @@ impl Rig {
                     MemberWrite::Finalizer(on) => set_foreign(&mut object.metadata.finalizers, on),
                     MemberWrite::Power => object.spec.stopped = !object.spec.stopped,
                     MemberWrite::Environment => {
-                        _ = object.spec.environment.insert("N".into(), "other".into())
+                        object.spec.environment.insert("N".into(), "other".into());
                     }
                     MemberWrite::Nonce => object.spec.recycle_nonce = "other".into(),
-                })
+                });
             }
             Event::DeleteMember { member, by } => {
                 let uid = self.nth_member(member).unwrap_or(Ulid(1));

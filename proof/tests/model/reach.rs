@@ -197,7 +197,9 @@ fn histories_lead_everywhere() {
         let (spec, transitions, _) = tree.current();
         let mut rig = Rig::new(&spec);
         rig.reach = Reach(Some(BTreeSet::new()));
-        transitions.iter().for_each(|transition| rig.take(transition));
+        for transition in &transitions {
+            rig.take(transition);
+        }
         reached.extend(rig.reach.0.take().unwrap_or_default());
         come_to_rest(rig);
     }

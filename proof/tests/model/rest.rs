@@ -2,7 +2,7 @@
 //! is served or over, and the floors are filled: nothing was forgotten on the way.
 
 use ringleader_proof::object::{LeasePhase, MemberState};
-use ringleader_proof::pool::Command;
+use ringleader_proof::pool::{Command, Member, Standing};
 
 use crate::events::change_pool;
 use crate::rig::Rig;
@@ -12,6 +12,8 @@ use crate::transition::PoolWrite;
 const WHILE_MILLIS: i64 = 65 * 60_000;
 
 pub fn come_to_rest(mut rig: Rig) {
+    use MemberState::{Building, Deleting, IdleRunning, IdleStopped, Recycling, Starting, Stopping};
+
     rig.around.be_friendly();
     be_generous(&mut rig);
     uncordon(&mut rig);
@@ -23,7 +25,6 @@ pub fn come_to_rest(mut rig: Rig) {
         let at_rest = matches!(lease.phase, LeasePhase::Ready | LeasePhase::Failed);
         assert!(at_rest, "a lease was forgotten: {lease:?} of {:?}", rig.model);
     }
-    use MemberState::{Building, Deleting, IdleRunning, IdleStopped, Recycling, Starting, Stopping};
     for state in [Building, Starting, Stopping, Deleting, Recycling] {
         assert_eq!(rig.count(state), 0, "a member never got further than {state:?}: {:?}", rig.model);
     }
@@ -51,11 +52,11 @@ fn be_generous(rig: &mut Rig) {
 }
 
 fn uncordon(rig: &mut Rig) {
-    let cordoned: Vec<_> = rig.pool.members().filter(|member| member.cordoned).map(|m| m.uid()).collect();
+    let cordoned: Vec<_> = rig.pool.members().filter(|member| member.cordoned).map(Member::uid).collect();
     for uid in cordoned {
         let mut object = rig.pool.member(uid).expect("a member").present();
         object.spec.cordoned = false;
-        let standing = ringleader_proof::pool::Standing::OwnerOrAdmin;
+        let standing = Standing::OwnerOrAdmin;
         let command = Command::UpdateMember { uid, object: Box::new(object), standing };
         rig.submit(command).expect("an owner uncordons");
     }

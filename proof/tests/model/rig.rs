@@ -2,22 +2,22 @@
 //! in ends the test.
 
 use ringleader_proof::machine::Want;
-use ringleader_proof::object::{LeasePhase, MemberState, Subject, WorkstationPool};
+use ringleader_proof::object::{MemberState, Subject, WorkstationPool};
 use ringleader_proof::pool::{
-    Act, Change, Command, Decision, Denied, Happening, Pool, Room, StatusWrite, happenings, invariant,
+    Act, Change, Command, Decision, Denied, Pool, Room, StatusWrite, happenings, invariant,
 };
 use serde_json::{Value, json};
 use ulid::Ulid;
 
 use crate::compare::{differences, differences_of_want};
+use crate::follow::{EVENT_MILLIS, follow};
 use crate::ledger::Ledger;
-use crate::naive::{Due, Lease, Member, Naive, Refusal};
+use crate::naive::{Member, Naive, Refusal};
 use crate::reach::Reach;
+use crate::tally::Tally;
 use crate::transition::{Looks, Sync, Transition};
-use crate::world::{Around, Clocks, Pending, Queue, Rows, START, Stations};
+use crate::world::{Around, Clocks, Pending, Queue, Rows, START, Station, Stations};
 
-/// An event is kept for a day after it last happened.
-const EVENT_MILLIS: i64 = 24 * 3_600_000;
 /// More acts in a row than any of the test's pools could need.
 const ACTS_MAX: usize = 400;
 
@@ -305,7 +305,7 @@ impl Rig {
         // Where other devices are to reach it, the next look orders that.
         let abreast = |member: &&Member| member.is_gone() || member.wish.devices == self.around.devices;
         for member in self.model.live().filter(abreast) {
-            let told = self.stations.get(&member.uid).map_or(0, |station| station.revision());
+            let told = self.stations.get(&member.uid).map_or(0, Station::revision);
             assert_eq!(told, member.wish.revision, "a machine was not told what is wanted of it: {member:?}");
         }
     }
@@ -374,84 +374,6 @@ impl Rig {
 
     pub fn count(&self, state: MemberState) -> usize {
         self.model.live().filter(|member| member.state == state).count()
-    }
-}
-
-/// The model does what the core did, if it was due, and nothing was due before it.
-fn follow(model: &mut Naive, core: &Pool, decision: &Decision, now: crate::naive::Now<'_>) {
-    let due = model.due(now);
-    let first = due.iter().map(|due| due.rank()).min();
-    let old_event = core.events().any(|event| now.wall >= event.last.plus_millis(EVENT_MILLIS));
-    let of_events = |change: &Change| matches!(change, Change::RemoveEvent(_));
-    match decision.act {
-        Act::Nothing => {
-            assert!(due.is_empty() && !old_event, "the pool rests, though {due:?} are due");
-        }
-        Act::WriteStatus => {
-            assert!(due.is_empty() && !old_event, "the status comes last, and {due:?} are due");
-            assert!(now.inputs.status_write == StatusWrite::Idle && !model.is_gone(), "no status is due");
-        }
-        Act::Forget if !decision.changes.is_empty() && decision.changes.iter().all(of_events) => {
-            assert!(
-                old_event && first.is_none_or(|rank| rank >= Due::Tell.rank()),
-                "no event is due: {due:?}"
-            );
-        }
-        // Of two things that are true it may say the one and then the other.
-        Act::Tell => {
-            assert!(
-                first.is_none_or(|rank| rank >= Due::Tell.rank()),
-                "telling comes last, and {due:?} are due"
-            );
-            model.act(Due::Tell, decision, now);
-        }
-        _ => {
-            let mut ready = due.iter().filter(|due| Some(due.rank()) == first);
-            let Some(done) = ready.find(|due| due.is(decision)) else {
-                panic!(
-                    "{due:?} are due, but the core did {:?}: {:?}\nmodel: {model:?}",
-                    decision.act, decision.changes
-                )
-            };
-            model.act(*done, decision, now);
-        }
-    }
-}
-
-/// What the happenings of a step must add up to.
-#[derive(Clone, Copy)]
-struct Tally {
-    /// Leases to whose holders something is owed.
-    owed: usize,
-    /// Machines that may exist, and those of them that are not being deleted.
-    live: usize,
-    staying: usize,
-}
-
-impl Tally {
-    fn of(model: &Naive) -> Self {
-        let owed = |lease: &&Lease| {
-            !lease.over && !matches!(lease.phase, LeasePhase::Failed | LeasePhase::Releasing)
-        };
-        let staying = |member: &&Member| member.state != MemberState::Deleting;
-        Self {
-            owed: model.leases.iter().filter(owed).count(),
-            live: model.live().count(),
-            staying: model.live().filter(staying).count(),
-        }
-    }
-
-    /// Whatever begins to be counted ends, once.
-    fn check(self, before: Self, told: &[Happening]) {
-        let times = |is: fn(&Happening) -> bool| told.iter().filter(|happening| is(happening)).count();
-        let created = times(|happening| *happening == Happening::LeaseCreated);
-        let ended = times(|happening| matches!(happening, Happening::LeaseEnded(_)));
-        let ordered = times(|happening| *happening == Happening::BuildOrdered);
-        let removed = times(|happening| matches!(happening, Happening::MemberRemoved(_)));
-        let gone = times(|happening| *happening == Happening::MemberGone);
-        assert_eq!(self.owed + ended, before.owed + created, "leases are miscounted by {told:?}");
-        assert_eq!(self.live + gone, before.live + ordered, "members are miscounted by {told:?}");
-        assert_eq!(self.staying + removed, before.staying + ordered, "deletes are miscounted by {told:?}");
     }
 }
 

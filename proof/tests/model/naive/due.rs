@@ -4,12 +4,8 @@
 //! that order is a rule (`Due::rank`). Within a rank the core may take any, unless a rule says
 //! which (L5, L7, L15, W5): then only that one is listed.
 
-use std::cmp::Reverse;
-
-use ringleader_proof::object::{FailedReason, LeasePhase, LeaseState, MemberState, Time};
-use ringleader_proof::pool::{
-    Act, Change, Decision, Destination, ProviderState, Room, Sighting, Stopping, WaitsFor,
-};
+use ringleader_proof::object::{FailedReason, LeasePhase, LeaseState, MemberState};
+use ringleader_proof::pool::{Act, Change, Decision, Destination, Sighting, WaitsFor};
 use ulid::Ulid;
 
 use super::machines::BACK_MILLIS;
@@ -320,159 +316,6 @@ impl Naive {
         (self.is_lacking(now) && full && but_for_size && quiet).then_some(())?;
         from_stopped.or(from_running)
     }
-
-    /// Everything that keeps a new member from being built. The core says the first it finds.
-    pub fn obstacles(&self, now: Now<'_>) -> Vec<WaitsFor> {
-        let mut found = Vec::new();
-        if self.spec.paused {
-            found.push(WaitsFor::Paused);
-        }
-        if self.deleting || self.live().count() >= self.spec.size.max as usize {
-            found.push(WaitsFor::Release);
-        }
-        found.extend(self.stuck().into_iter().map(|why| WaitsFor::Room { why }));
-        match self.provider(now) {
-            Err(none) => found.push(none),
-            Ok(provider) => {
-                let down = provider.unavailable.as_ref();
-                let why = down.map(|why| format!("{}: {why}", provider.name));
-                found.extend(why.map(|why| WaitsFor::Provider { why }));
-            }
-        }
-        if let Room::Limited { more: 0, why } = &now.inputs.room {
-            found.push(WaitsFor::Room { why: why.clone() });
-        }
-        if let Some((_, until)) = self.back_off {
-            let failures = self.failures;
-            let probes = |member: &Member| {
-                member.state == MemberState::Building
-                    && member.template == self.template
-                    && member.since >= until
-            };
-            if now.steady < until {
-                found.push(WaitsFor::BackOff { until, failures });
-            } else if self.live().any(probes) {
-                found.push(WaitsFor::Probe { failures });
-            }
-        }
-        if now.inputs.builds_allowed == 0 {
-            found.push(WaitsFor::Turn);
-        }
-        found
-    }
-
-    pub fn provider<'a>(&self, now: Now<'a>) -> Result<&'a ProviderState, WaitsFor> {
-        let providers = &now.inputs.providers;
-        let requirements = &self.spec.template.spec.requirements;
-        if let Some(name) = requirements.iter().find_map(|word| word.strip_prefix("provider:")) {
-            return providers
-                .iter()
-                .find(|provider| provider.name == name)
-                .ok_or_else(|| WaitsFor::TemplateFix { why: format!("this daemon has no provider {name}") });
-        }
-        let serving = providers.iter().find(|provider| provider.unavailable.is_none());
-        serving
-            .or(providers.first())
-            .ok_or_else(|| WaitsFor::Provider { why: "this daemon has no provider at all".into() })
-    }
-
-    pub fn can_stop(&self, now: Now<'_>) -> bool {
-        self.provider(now).map_or(true, |provider| provider.stopping == Stopping::Possible)
-    }
-
-    /// Running and stopped, where there can be stopped ones.
-    pub fn floors(&self, now: Now<'_>) -> (usize, usize) {
-        let warm = &self.spec.warm;
-        (warm.running as usize, if self.can_stop(now) { warm.stopped as usize } else { 0 })
-    }
-
-    /// Fewer members of the present template are there or coming than the floors ask for.
-    pub fn is_lacking(&self, now: Now<'_>) -> bool {
-        let (run, stop) = self.floors(now);
-        let supply = self.fresh(&self.running()) + self.fresh(&self.stopped()) + self.current(&self.coming());
-        !self.deleting && supply < run + stop
-    }
-
-    /// Idle running members that leases, floors and timers may take (C2).
-    pub fn running(&self) -> Vec<&Member> {
-        self.idle(&[MemberState::IdleRunning])
-    }
-
-    /// Idle stopped ones, those on their way to it included.
-    pub fn stopped(&self) -> Vec<&Member> {
-        self.idle(&[MemberState::IdleStopped, MemberState::Stopping])
-    }
-
-    /// Unbound ones being built or started (W6).
-    fn coming(&self) -> Vec<&Member> {
-        let mut coming = self.idle(&[MemberState::Building, MemberState::Starting]);
-        coming.retain(|member| member.lease.is_none());
-        coming
-    }
-
-    fn idle(&self, states: &[MemberState]) -> Vec<&Member> {
-        self.live().filter(|member| !member.cordoned && states.contains(&member.state)).collect()
-    }
-
-    /// Why members of the present template cannot be placed.
-    fn stuck(&self) -> Vec<String> {
-        let of_template = self.live().filter(|member| !self.is_stale(member));
-        of_template.filter_map(|member| member.unplaceable.clone()).collect()
-    }
-
-    /// L5.
-    fn best(&self) -> Option<Ulid> {
-        let running = self.running();
-        let mut coming = self.coming();
-        coming.retain(|member| member.unplaceable.is_none());
-        let begun_first =
-            coming.iter().min_by_key(|member| (self.is_stale(member), member.since, member.uid));
-        let stopped = self.stopped();
-        self.most_useful(&running)
-            .or(begun_first.map(|member| member.uid))
-            .or_else(|| self.most_useful(&stopped).filter(|_| self.stuck().is_empty()))
-    }
-
-    /// Of the present template before stale ones, then the most recently used, ties by uid.
-    fn most_useful(&self, idle: &[&Member]) -> Option<Ulid> {
-        let first =
-            idle.iter().min_by_key(|member| (self.is_stale(member), Reverse(member.last_used), member.uid));
-        first.map(|member| member.uid)
-    }
-
-    /// W5: the most recycled, then the oldest; worn-out ones before all others.
-    fn by_life<'a>(&self, idle: &[&'a Member]) -> Vec<&'a Member> {
-        let mut idle = idle.to_vec();
-        idle.sort_by_key(|member| (self.is_fresh(member), Reverse(member.reuses), member.born, member.uid));
-        idle
-    }
-
-    fn least_life<'a>(&self, idle: &[&'a Member]) -> Option<&'a Member> {
-        self.by_life(idle).first().copied()
-    }
-
-    /// All but those with the most life that the floor keeps.
-    fn surplus<'a>(&self, idle: &[&'a Member], floor: usize) -> Vec<&'a Member> {
-        let mut by_life = self.by_life(idle);
-        by_life.truncate(by_life.len().saturating_sub(floor));
-        by_life
-    }
-
-    pub fn is_stale(&self, member: &Member) -> bool {
-        member.template != self.template
-    }
-
-    fn is_fresh(&self, member: &Member) -> bool {
-        !self.is_stale(member) && !member.aged
-    }
-
-    fn fresh(&self, idle: &[&Member]) -> usize {
-        idle.iter().filter(|member| self.is_fresh(member)).count()
-    }
-
-    fn current(&self, coming: &[&Member]) -> usize {
-        coming.iter().filter(|member| !self.is_stale(member)).count()
-    }
 }
 
 /// L15: what its holder writes on a Failed lease to acknowledge it, beside Done. One failed by its
@@ -483,6 +326,3 @@ fn acknowledges(lease: &Lease) -> LeaseState {
         _ => LeaseState::Recycle,
     }
 }
-
-/// The moment nothing that waits for time alone is later than.
-pub const FAR: Time = Time::from_millis(i64::MAX / 4);

@@ -27,6 +27,8 @@ impl Naive {
         let abreast = fact.observed_revision == member.wish.revision;
         look(member, fact);
         let (uid, state, current) = (member.uid, member.state, member.template == template);
+        // One line for each state and what is seen in it.
+        #[expect(clippy::match_same_arms, clippy::collapsible_match, reason = "it is read as a table")]
         match (state, &fact.machine) {
             (MemberState::Recycling, _) => self.hear_of_recycle(fact, now),
             (MemberState::Deleting, Machine::Absent) if abreast && member.is_gone() => {
@@ -169,7 +171,7 @@ fn look(member: &mut Member, fact: &Fact) {
     let was_up = seen.sighting == Sighting::Running;
     let mut down = |sighting: Sighting, message: &str| {
         seen.sighting = sighting;
-        seen.message = message.to_owned();
+        message.clone_into(&mut seen.message);
         seen.configured = false;
         seen.keys = 0;
         seen.sessions = 0;

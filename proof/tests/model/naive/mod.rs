@@ -6,6 +6,7 @@
 //! - `machines.rs`: what a report means.
 //! - `due.rs`: everything a pass might do now. Where the rules name one, there is one; where they
 //!   leave it open, all are listed and the core may take any.
+//! - `sets.rs`, `room.rs`: who there is and who is first; what a build waits for.
 //! - `acts.rs`: what each of these does.
 //! - `status.rs`: what the status has to say.
 
@@ -13,7 +14,9 @@ mod acts;
 mod due;
 mod machines;
 mod people;
+mod room;
 mod rows;
+mod sets;
 mod status;
 
 pub use due::Due;

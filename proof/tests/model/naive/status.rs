@@ -8,10 +8,9 @@ use super::{Naive, Now};
 impl Naive {
     /// What of a status is not true.
     pub fn untrue(&self, status: &PoolStatus, now: Now<'_>) -> Vec<&'static str> {
-        let members = |state| self.live().filter(|member| member.state == state).count() as u32;
-        let phase =
-            |phase| self.leases.iter().filter(|lease| !lease.over && lease.phase == phase).count() as u32;
-        let live = self.live().count() as u32;
+        let members = |state| count(self.live().filter(|member| member.state == state));
+        let phase = |phase| count(self.leases.iter().filter(|lease| !lease.over && lease.phase == phase));
+        let live = count(self.live());
         let of_size = self.spec.size.max.saturating_sub(live);
         let room = match &now.inputs.room {
             Room::Unlimited => of_size,
@@ -38,10 +37,7 @@ impl Naive {
             ("members.recycling", said.recycling == members(MemberState::Recycling)),
             ("members.stopping", said.stopping == members(MemberState::Stopping)),
             ("members.deleting", said.deleting == members(MemberState::Deleting)),
-            (
-                "members.cordoned",
-                said.cordoned == self.live().filter(|member| member.cordoned).count() as u32,
-            ),
+            ("members.cordoned", said.cordoned == count(self.live().filter(|member| member.cordoned))),
             ("leases.pending", leases.pending == phase(LeasePhase::Pending)),
             ("leases.bound", leases.bound == bound),
             ("leases.ready", leases.ready == phase(LeasePhase::Ready)),
@@ -90,4 +86,8 @@ impl Naive {
 fn holds(status: &PoolStatus, condition: &str) -> bool {
     let found = status.conditions.iter().find(|found| found.r#type == condition);
     found.is_some_and(|found| found.status == Truth::True)
+}
+
+fn count<T>(of: impl Iterator<Item = T>) -> u32 {
+    u32::try_from(of.count()).expect("a handful")
 }
