@@ -1,6 +1,7 @@
 //! The model: what rules.md says, executed as plainly as can be. Two vectors, walked from end to
 //! end for every question; no index, no digest, no draft, nothing kept that can be found by
-//! looking. It is written from the rules; of the core it uses the names of rows and nothing else.
+//! looking. Of the core it uses the names of rows and nothing else. It says what rules.md says; where
+//! that is silent it does as the core does (`main.rs` says where).
 //!
 //! - `people.rs`: what a write is refused for, and what it changes.
 //! - `machines.rs`: what a report means.
