@@ -141,6 +141,10 @@ fn changed_spec(
         return Err(Denied::PoolRefChanged);
     }
     check_move(old.state, new.state)?;
+    if new.state == LeaseState::Recycle && lease.asked() == LeaseState::Done {
+        // Deleting it was a Done (rule L12).
+        return Err(Denied::StateMovedBack { from: LeaseState::Done, to: new.state });
+    }
     if new.state == LeaseState::Recycle && old.state != new.state && author != Author::Holder {
         return Err(Denied::OnlyTheHolder { path: "spec.state: Recycle" });
     }

@@ -247,3 +247,49 @@ fn a_foreign_finalizer_keeps_a_members_object_and_nothing_else() {
     finalizers(&mut world, &[]);
     assert!(world.pool.member(kept).is_none());
 }
+
+// rule S2
+// rule L6
+#[test]
+fn a_member_that_cannot_be_placed_is_told_of_whether_a_floor_or_a_lease_wants_it() {
+    let why = || Machine::Unplaceable { why: "4 GiB asked, 1 GiB left".into() };
+    let said = "waits for room: 4 GiB asked, 1 GiB left";
+    let mut world = World::new(json!({"warm": {"running": 1}}));
+    world.run();
+    world.fact(world.only(MemberState::Building), why());
+    assert_eq!((truth(&world, "RoomAvailable"), world.status().message.as_str()), (Truth::False, said));
+    world.settle();
+    assert_eq!((truth(&world, "RoomAvailable"), world.status().message.as_str()), (Truth::True, ""));
+
+    let mut world = World::new(json!({"size": {"max": 1}}));
+    world.lease("a");
+    world.fact(world.member_of("a"), why());
+    assert_eq!(world.message("a"), said, "size.max is not what keeps it waiting");
+    assert_eq!(truth(&world, "RoomAvailable"), Truth::False);
+}
+
+// rule W8
+#[test]
+fn no_second_status_is_written_before_the_last_is_durable() {
+    let mut world = World::warm(json!({"warm": {"running": 1}}));
+    world.inputs.status_write = StatusWrite::InFlight;
+    world.lease("a");
+    assert_eq!(world.status().leases.bound, 0);
+    world.inputs.status_write = StatusWrite::Idle;
+    world.run();
+    assert_eq!(world.status().leases.bound, 1);
+}
+
+// rule T1
+// rule S5
+#[test]
+fn a_new_member_bears_the_templates_labels_and_annotations_and_its_pools_namespace() {
+    let template =
+        json!({"metadata": {"labels": {"app": "runner"}, "annotations": {"team": "blue"}}, "spec": {}});
+    let mut world = World::new(json!({"warm": {"running": 1}, "template": template}));
+    world.run();
+    let metadata = world.member(world.only(MemberState::Building)).present().metadata;
+    assert_eq!((metadata.labels["app"].as_str(), metadata.annotations["team"].as_str()), ("runner", "blue"));
+    assert_eq!((metadata.namespace.as_deref(), metadata.generation), (Some("dev"), 1));
+    assert_eq!(metadata.creation_timestamp, Some(world.now.whole_seconds()));
+}
