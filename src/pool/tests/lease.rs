@@ -289,6 +289,28 @@ fn a_leased_machine_that_stops_by_itself_is_started_again() {
 }
 
 // rule L17
+// rule L21
+#[test]
+fn a_machine_that_restarts_after_the_wall_clock_was_set_back_is_believed() {
+    let mut world = World::new(json!({}));
+    world.lease("a");
+    let member = world.member_of("a");
+    let Machine::Running(mut running) = world.up(member) else { panic!("it is up") };
+    let first = Machine::Running(running.clone());
+    running.keys_confirmed = false;
+    world.fact(member, Machine::Running(running));
+    assert_eq!(world.phase("a"), LeasePhase::Starting);
+    world.step_wall(-3_600_000);
+    world.forget_boot(member);
+    let next = world.up(member);
+    world.fact(member, next);
+    assert_eq!(world.phase("a"), LeasePhase::Ready);
+    let seen = world.member(member).observed.boot_id;
+    world.fact(member, first);
+    assert_eq!(world.member(member).observed.boot_id, seen, "and nothing of the boot before is");
+}
+
+// rule L17
 #[test]
 fn a_leased_machine_that_is_not_back_in_time_is_lost() {
     let mut world = World::warm(json!({"warm": {"running": 1}}));
@@ -435,6 +457,23 @@ fn a_clock_stepped_back_extends_nothing() {
     world.lease("a");
     world.settle();
     world.now = world.now.plus_millis(-millis("10h"));
+    world.advance("59m");
+    assert_eq!(world.phase("a"), LeasePhase::Ready);
+    world.advance("1m");
+    assert_eq!(world.get("a").reason, Some(FailedReason::Expired));
+}
+
+// rule L21
+#[test]
+fn a_renewal_that_comes_out_at_the_same_date_is_a_renewal() {
+    let mut world = World::warm(json!({"warm": {"running": 1}, "lease": {"maxTerm": "1h"}}));
+    world.lease("a");
+    world.settle();
+    let expiry = world.get("a").expires_at();
+    world.advance("30m");
+    world.step_wall(-millis("30m"));
+    world.write("a", json!({"expiresAt": null}), &holder()).expect("a renewal");
+    assert_eq!(world.get("a").expires_at(), expiry);
     world.advance("59m");
     assert_eq!(world.phase("a"), LeasePhase::Ready);
     world.advance("1m");

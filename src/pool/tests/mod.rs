@@ -8,7 +8,6 @@ mod failure;
 mod happening;
 mod lease;
 mod order;
-mod random;
 mod recycle;
 mod release;
 mod shown;

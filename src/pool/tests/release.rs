@@ -296,6 +296,25 @@ fn a_member_lost_while_releasing_is_deleted_and_the_lease_goes() {
     assert!(world.find("a").is_none());
 }
 
+// rule L10
+#[test]
+fn a_member_lost_before_anybody_acted_on_the_release_leaves_its_outcome_to_be_read() {
+    let mut world = ready(json!({}));
+    let member = world.member_of("a");
+    let mut object = world.get("a").present();
+    object.metadata.finalizers.push("example.org/audit".into());
+    object.spec.state = LeaseState::Recycle;
+    let uid = world.get("a").uid();
+    let write =
+        Command::UpdateLease { uid, object: Box::new(object), by: holder(), standing: Standing::Other };
+    world.command(write).expect("Recycle is taken");
+    world.fact(member, Machine::Absent);
+    let lease = world.get("a");
+    let release = lease.release.as_ref().expect("it says what became of it");
+    assert_eq!((release.requested, release.outcome), (Some(LeaseState::Recycle), Some(Outcome::Deleted)));
+    assert!(lease.ended_at.is_some());
+}
+
 // rule A2
 // case 25 (actions-runner-controller#811)
 #[test]
