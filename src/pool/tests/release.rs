@@ -494,7 +494,7 @@ fn a_failed_lease_that_a_foreign_finalizer_keeps_says_still_why_it_failed() {
 }
 
 // rule R8
-// rule R9
+// rule R8
 #[test]
 fn a_member_whose_provider_can_reset_it_is_recycled_with_the_reset() {
     let mut world = World::new(json!({"recycle": {"reset": "disk"}}));
