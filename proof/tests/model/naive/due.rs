@@ -305,8 +305,7 @@ impl Naive {
         let (from_running, from_stopped) = (worn(&running), worn(&stopped));
         if running.len() + stopped.len() > run + stop {
             let from_running = from_running.filter(|_| running.len() > run);
-            return from_running
-                .or_else(|| from_stopped.filter(|_| stopped.len() > stop || running.len() >= run));
+            return from_running.or(from_stopped);
         }
         let full = self.live().count() >= self.spec.size.max as usize;
         let but_for_size = self.obstacles(now).iter().all(|obstacle| *obstacle == WaitsFor::Release);

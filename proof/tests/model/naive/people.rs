@@ -131,7 +131,9 @@ impl Naive {
         use LeaseState::{Done, Needed, Recycle};
         let (new, status) = (&object.spec, &object.status);
         let holds = lease.holder == *by;
-        let moved_back = matches!((lease.written, new.state), (Recycle | Done, Needed) | (Done, Recycle));
+        // Deleting it was a Done (L12).
+        let moved_back = matches!((lease.written, new.state), (Recycle | Done, Needed))
+            || (lease.asked() == Done && new.state == Recycle);
         let closed = is_closed(lease, new.state);
         let renews = renews(lease, object, by);
         let asked = new.expires_at.filter(|asked| *asked != lease.expires_at);

@@ -67,7 +67,8 @@ impl Naive {
     /// S2: False only while the pool wants to build and cannot be placed, and then always, unless
     /// something else keeps it too.
     fn may_say_of_room(&self, said: bool, now: Now<'_>) -> bool {
-        let wants = !self.queue().is_empty() || self.is_lacking(now);
+        // A member that cannot be placed is nothing but a wish.
+        let wants = !self.queue().is_empty() || self.is_lacking(now) || !self.stuck().is_empty();
         let of_place =
             |obstacle: &WaitsFor| matches!(obstacle, WaitsFor::Room { .. } | WaitsFor::Provider { .. });
         let obstacles = self.obstacles(now);
