@@ -50,7 +50,8 @@ fn of_pool(core: &pool::Pool, model: &Naive) -> Vec<&'static str> {
         ("ever ready", row.ever_ready == model.ever_ready),
         ("builds in flight", {
             let building = ringleader_proof::object::MemberState::Building;
-            core.builds_in_flight() as usize == model.live().filter(|one| one.state == building).count()
+            core.builds_in_flight() as usize
+                == model.live().filter(|one| one.state == building && one.unplaceable.is_none()).count()
         }),
     ])
 }

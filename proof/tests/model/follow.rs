@@ -12,7 +12,7 @@ pub fn follow(model: &mut Naive, core: &Pool, decision: &Decision, now: Now<'_>)
     let due = model.due(now);
     let first = due.iter().map(|due| due.rank()).min();
     let old_event = core.events().any(|event| now.wall >= event.last.plus_millis(EVENT_MILLIS));
-    let of_events = |change: &Change| matches!(change, Change::RemoveEvent(_));
+    let of_lease = |change: &Change| matches!(change, Change::PutLease(_) | Change::RemoveLease(_));
     match decision.act {
         Act::Nothing => {
             assert!(due.is_empty() && !old_event, "the pool rests, though {due:?} are due");
@@ -21,7 +21,7 @@ pub fn follow(model: &mut Naive, core: &Pool, decision: &Decision, now: Now<'_>)
             assert!(due.is_empty() && !old_event, "the status comes last, and {due:?} are due");
             assert!(now.inputs.status_write == StatusWrite::Idle && !model.is_gone(), "no status is due");
         }
-        Act::Forget if !decision.changes.is_empty() && decision.changes.iter().all(of_events) => {
+        Act::Forget if !decision.changes.iter().any(of_lease) => {
             assert!(
                 old_event && first.is_none_or(|rank| rank >= Due::Tell.rank()),
                 "no event is due: {due:?}"

@@ -2,11 +2,12 @@
 //! the machines.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use ringleader_proof::machine::{
     AgentInfo, Fact, Failure, Machine, Power, RECYCLE_CAPABILITY, RecycleReport, RecycleStage, Running, Want,
 };
-use ringleader_proof::object::{Tick, Time};
+use ringleader_proof::object::{Tick, Time, UsageRow};
 use ringleader_proof::pool::{
     Change, Decision, EventRow, Inputs, Lease, Member, OwnerKeys, Pool, PoolRow, ProviderState, Resetting,
     Room, StatusWrite, Stopping,
@@ -24,11 +25,18 @@ pub struct Rows {
     leases: BTreeMap<Ulid, Lease>,
     members: BTreeMap<Ulid, Member>,
     events: BTreeMap<Ulid, EventRow>,
+    usage: BTreeMap<Ulid, Arc<UsageRow>>,
 }
 
 impl Rows {
     pub fn new(pool: PoolRow) -> Self {
-        Self { pool, leases: BTreeMap::new(), members: BTreeMap::new(), events: BTreeMap::new() }
+        Self {
+            pool,
+            leases: BTreeMap::new(),
+            members: BTreeMap::new(),
+            events: BTreeMap::new(),
+            usage: BTreeMap::new(),
+        }
     }
 
     /// Writes them down. A kind of row that the model knows nothing of is only to be kept here.
@@ -43,13 +51,16 @@ impl Rows {
                 Change::RemoveMember(uid) => _ = self.members.remove(uid).expect("a stored member"),
                 Change::PutEvent(event) => _ = self.events.insert(event.uid, event.clone()),
                 Change::RemoveEvent(uid) => _ = self.events.remove(uid).expect("a stored event"),
+                Change::PutUsage(row) => _ = self.usage.insert(row.uid(), Arc::clone(row)),
+                Change::RemoveUsage(uid) => _ = self.usage.remove(uid).expect("a stored hour"),
             }
         }
     }
 
     pub fn load(&self) -> Pool {
-        let Self { pool, leases, members, events } = self.clone();
+        let Self { pool, leases, members, events, usage } = self.clone();
         Pool::load(pool, leases.into_values(), members.into_values(), events.into_values())
+            .with_usage(usage.into_values())
     }
 }
 

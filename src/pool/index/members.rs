@@ -34,6 +34,8 @@ pub struct MemberIndex {
     pub on_the_way_fresh: u32,
     /// Members of the present template that cannot be placed now: another template may ask for less.
     pub unplaceable: BTreeSet<Ulid>,
+    /// How many of those being built cannot be placed, whatever their template.
+    pub unplaced_builds: u32,
     /// When members being built have failed.
     pub build_by: Moments,
     /// When recycles have taken too long; every recycling member is here.
@@ -169,6 +171,9 @@ impl MemberIndex {
         }
         if let Some(recycling) = &member.recycling {
             place(&mut self.recycle_by, step, (recycling.order.by, uid));
+        }
+        if member.unplaceable.is_some() && member.state == MemberState::Building {
+            tally(&mut self.unplaced_builds, step);
         }
         if member.unplaceable.is_some() && self.stale(member) == Stale::No {
             place(&mut self.unplaceable, step, uid);

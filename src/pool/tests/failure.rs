@@ -177,6 +177,22 @@ fn a_template_change_clears_the_count_and_another_change_does_not() {
 }
 
 // rule F4
+#[test]
+fn a_build_that_cannot_be_placed_takes_no_turn_whatever_its_template() {
+    let mut world = World::new(json!({"warm": {"running": 1}}));
+    world.run();
+    assert_eq!(world.pool.builds_in_flight(), 1);
+    let member = world.only(MemberState::Building);
+    world.fact(member, Machine::Unplaceable { why: "no room".into() });
+    assert_eq!(world.pool.builds_in_flight(), 0);
+    world.cordon(member, true).expect("the owner cordons");
+    world.inputs.builds_allowed = 0;
+    world.change(json!({"template": {"spec": {"environment": {"N": "2"}}}}));
+    assert_eq!(world.state(member), MemberState::Building, "a cordoned one is left alone");
+    assert_eq!(world.pool.builds_in_flight(), 0);
+}
+
+// rule F4
 // case 12 (hive#1595, openkruise/agents#489)
 #[test]
 fn a_failed_member_counts_only_until_it_is_gone() {
