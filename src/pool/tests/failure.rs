@@ -406,3 +406,38 @@ fn a_member_that_was_never_placed_is_no_failure_of_the_template() {
     assert_eq!(world.state(member), MemberState::Deleting);
     assert_eq!(world.status().template.consecutive_failures, 0);
 }
+
+// rule F1
+// rule A4
+#[test]
+fn a_build_has_arrived_only_when_it_is_configured_under_its_newest_want() {
+    let mut world = World::new(json!({"warm": {"running": 1}}));
+    world.run();
+    let member = world.only(MemberState::Building);
+    let Machine::Running(mut running) = world.up(member) else { panic!("it is up") };
+    running.configured = false;
+    world.fact(member, Machine::Running(running.clone()));
+    assert_eq!(world.state(member), MemberState::Building, "it is up and not set up");
+    let older = world.wants[&member].revision;
+    world.inputs.owner_keys = OwnerKeys::new(vec!["ssh-ed25519 LAPTOP".into()]);
+    world.run();
+    running.configured = true;
+    world.fact_at(member, older, Machine::Running(running.clone()));
+    assert_eq!(world.state(member), MemberState::Building, "it has not heard of the new device");
+    world.fact(member, Machine::Running(running));
+    assert_eq!(world.state(member), MemberState::IdleRunning);
+}
+
+// rule L17
+// case 3 (kobe#63)
+#[test]
+fn a_sight_older_than_one_already_heard_of_is_dropped() {
+    let mut world = World::warm(json!({"warm": {"running": 1}}));
+    world.lease("a");
+    world.settle();
+    let member = world.member_of("a");
+    let newest = world.wants[&member].revision;
+    world.fact_at(member, newest - 1, Machine::Absent);
+    world.fact_at(member, newest + 1, Machine::Absent);
+    assert_eq!((world.state(member), world.phase("a")), (MemberState::Leased, LeasePhase::Ready));
+}

@@ -270,25 +270,6 @@ fn a_lease_is_refused_when_too_many_wait() {
 }
 
 // rule L17
-#[test]
-fn a_leased_machine_that_stops_by_itself_is_started_again() {
-    let mut world = World::warm(json!({"warm": {"running": 1}}));
-    world.lease("a");
-    world.settle();
-    let member = world.member_of("a");
-    world.fact(member, Machine::Stopped);
-    assert_eq!(world.phase("a"), LeasePhase::Starting);
-    assert!(world.message("a").contains("stopped by itself"), "{}", world.message("a"));
-    assert_eq!(world.wants[&member].power, crate::machine::Power::Running);
-    world.advance("4m");
-    let up = world.up(member);
-    world.fact(member, up);
-    assert_eq!((world.phase("a"), world.member_of("a")), (LeasePhase::Ready, member));
-    world.advance("10m");
-    assert_eq!(world.phase("a"), LeasePhase::Ready);
-}
-
-// rule L17
 // rule L21
 #[test]
 fn a_machine_that_restarts_after_the_wall_clock_was_set_back_is_believed() {
@@ -308,39 +289,6 @@ fn a_machine_that_restarts_after_the_wall_clock_was_set_back_is_believed() {
     let seen = world.member(member).observed.boot_id;
     world.fact(member, first);
     assert_eq!(world.member(member).observed.boot_id, seen, "and nothing of the boot before is");
-}
-
-// rule L17
-#[test]
-fn a_leased_machine_that_is_not_back_in_time_is_lost() {
-    let mut world = World::warm(json!({"warm": {"running": 1}}));
-    world.lease("a");
-    world.settle();
-    let member = world.member_of("a");
-    world.fact(member, Machine::Stopped);
-    world.advance("5m");
-    assert_eq!(world.phase("a"), LeasePhase::Failed);
-    assert_eq!(world.get("a").reason, Some(FailedReason::MemberLost));
-    assert!(world.wants[&member].gone);
-    assert!(world.message("a").ends_with("not up again within 5 minutes"), "{}", world.message("a"));
-    assert_eq!(world.pool.events().filter(|event| event.reason == "MemberLost").count(), 1);
-}
-
-// rule L17
-#[test]
-fn a_member_deleted_by_hand_is_lost_to_its_lease() {
-    let mut world = World::warm(json!({"warm": {"running": 2}}));
-    world.lease("ready");
-    world.settle();
-    let lost = world.member_of("ready");
-    world.delete_member(lost);
-    assert_eq!(world.get("ready").reason, Some(FailedReason::MemberLost));
-    world.lease("starting");
-    let member = world.member_of("starting");
-    world.delete_member(member);
-    world.settle();
-    assert_eq!(world.phase("starting"), LeasePhase::Ready, "one not yet Ready is bound again");
-    assert_ne!(world.member_of("starting"), member);
 }
 
 // rule L18
@@ -538,39 +486,6 @@ fn a_failed_lease_cannot_be_renewed() {
     let renewal = json!({"expiresAt": world.now.plus_millis(1000)});
     let path = "spec.expiresAt";
     assert_eq!(world.write("a", renewal, &holder()), Err(Denied::OnlyStateMayChange { path }));
-}
-
-// rule L17
-#[test]
-fn a_leased_machine_that_is_gone_or_broken_for_good_is_lost() {
-    let broken = crate::machine::Failure { reason: "MachineBroken".into(), message: "disk".into() };
-    for machine in [Machine::Absent, Machine::Failed(broken)] {
-        let mut world = World::warm(json!({"warm": {"running": 1}, "recycle": {}}));
-        world.lease("a");
-        world.settle();
-        let member = world.member_of("a");
-        world.fact(member, machine);
-        assert_eq!(world.get("a").reason, Some(FailedReason::MemberLost));
-        assert_eq!(world.state(member), MemberState::Deleting);
-        let event = world.pool.events().next().expect("an event");
-        assert!(event.message.contains(&world.member(member).metadata.name), "{}", event.message);
-    }
-}
-
-// rule L17
-// rule L7
-#[test]
-fn a_lease_that_was_never_ready_gets_another_member_when_its_own_stays_down() {
-    let mut world = World::warm(json!({"warm": {"running": 1}}));
-    world.lease("a");
-    let member = world.member_of("a");
-    world.fact(member, Machine::Stopped);
-    world.advance("4m59s");
-    assert_eq!(world.member_of("a"), member);
-    world.advance("1s");
-    assert_ne!(world.member_of("a"), member);
-    world.settle();
-    assert_eq!((world.phase("a"), world.pool.events().count()), (LeasePhase::Ready, 0));
 }
 
 // rule L16

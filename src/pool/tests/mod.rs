@@ -7,6 +7,7 @@ mod delete;
 mod failure;
 mod happening;
 mod lease;
+mod lost;
 mod order;
 mod recycle;
 mod release;

@@ -1,9 +1,8 @@
-//! How leases end: rules L9 to L15, A2, C1, and R8 as far as nothing is recycled yet.
+//! How leases end: rules L9 to L15, A2, C1, R8.
 
 use serde_json::json;
 
 use super::world::*;
-use crate::machine::Machine;
 use crate::object::{FailedReason, LeasePhase, LeaseState, MemberState, NotRecycled, Outcome};
 use crate::pool::*;
 
@@ -285,17 +284,6 @@ fn of_too_many_failed_leases_the_oldest_go_first() {
     assert_eq!(phases(&world, ["one", "two", "three"]), [LeasePhase::Failed; 3]);
 }
 
-// rule L17
-#[test]
-fn a_member_lost_while_releasing_is_deleted_and_the_lease_goes() {
-    let mut world = ready(json!({}));
-    let member = world.member_of("a");
-    world.done("a");
-    world.fact(member, Machine::Stopped);
-    assert!(world.wants[&member].gone, "there is nobody left to drop the keys");
-    assert!(world.find("a").is_none());
-}
-
 // rule L10
 #[test]
 fn a_member_lost_before_anybody_acted_on_the_release_leaves_its_outcome_to_be_read() {
@@ -308,7 +296,7 @@ fn a_member_lost_before_anybody_acted_on_the_release_leaves_its_outcome_to_be_re
     let write =
         Command::UpdateLease { uid, object: Box::new(object), by: holder(), standing: Standing::Other };
     world.command(write).expect("Recycle is taken");
-    world.fact(member, Machine::Absent);
+    world.fact(member, crate::machine::Machine::Absent);
     let lease = world.get("a");
     let release = lease.release.as_ref().expect("it says what became of it");
     assert_eq!((release.requested, release.outcome), (Some(LeaseState::Recycle), Some(Outcome::Deleted)));
@@ -454,19 +442,6 @@ fn a_lower_max_pending_and_a_shorter_retention_act_on_failed_leases_at_once() {
     assert_eq!(phases(&world, ["second", "third"]), [LeasePhase::Failed; 2]);
     world.change(json!({"lease": {"failedRetention": "0s"}}));
     assert!(world.find("second").is_none() && world.find("third").is_none());
-}
-
-// rule L17
-#[test]
-fn a_member_deleted_by_hand_while_releasing_goes_on_going() {
-    let mut world = ready(json!({}));
-    let member = world.member_of("a");
-    world.done("a");
-    world.delete_member(member);
-    assert_eq!((world.phase("a"), world.state(member)), (LeasePhase::Releasing, MemberState::Deleting));
-    world.settle();
-    assert!(world.find("a").is_none() && world.pool.member(member).is_none());
-    assert_eq!(world.pool.events().count(), 0, "it was no loss");
 }
 
 // rule C1

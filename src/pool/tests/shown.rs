@@ -113,6 +113,10 @@ fn the_floors_are_filled_when_enough_members_are_idle_and_not_before() {
         (filled.status, filled.message.as_str()),
         (Truth::False, "0 running and 0 stopped members are idle")
     );
+    let first = world.in_state(MemberState::Building)[0];
+    let up = world.up(first);
+    world.fact(first, up);
+    assert_eq!(truth(&world, "WarmFloorsFilled"), Truth::False, "the stopped floor lacks one still");
     world.settle();
     assert_eq!(truth(&world, "WarmFloorsFilled"), Truth::True);
     world.lease("a");
