@@ -35,7 +35,9 @@ pub fn count(pool: &Pool, tick: &Tick, mut decision: Decision) -> Decision {
     let mark = last_mark(pool);
     let level = level_after(pool, &decision.changes, mark.map(|mark| mark.level));
     let mut counted = UsageHour::default();
-    happened.iter().for_each(|happening| enter(&mut counted, happening));
+    for happening in &happened {
+        enter(&mut counted, happening);
+    }
     if counted == UsageHour::default() && level == mark.map(|mark| mark.level).unwrap_or_default() {
         return decision;
     }
@@ -45,7 +47,9 @@ pub fn count(pool: &Pool, tick: &Tick, mut decision: Decision) -> Decision {
         rows.at(mark.wall).mark = None;
     }
     let row = rows.at(tick.wall);
-    happened.iter().for_each(|happening| enter(&mut row.hour, happening));
+    for happening in &happened {
+        enter(&mut row.hour, happening);
+    }
     row.hour.raise(&level);
     row.mark = Some(Mark { wall: tick.wall, steady: tick.steady, level });
     decision.changes.extend(rows.into_changes(tick.wall));

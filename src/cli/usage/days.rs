@@ -8,7 +8,9 @@ use crate::object::{Spent, UsageHour};
 /// The tables, an empty line between them.
 pub fn lines(hours: &[UsageHour]) -> Vec<String> {
     let mut week = UsageHour::default();
-    hours.iter().for_each(|hour| week.join(hour));
+    for hour in hours {
+        week.join(hour);
+    }
     let days: Vec<_> = by_day(hours).into_iter().chain([("week".to_owned(), week)]).collect();
     let tables = [
         table("demand", ["leases", "bound", "held", "waiting", "wait", "longest", "expired"], &days, demand),

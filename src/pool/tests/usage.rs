@@ -398,6 +398,8 @@ fn stored(world: &mut World, ahead: i64) -> UsageHour {
 
 fn joined(hours: Vec<UsageHour>) -> UsageHour {
     let mut all = UsageHour::default();
-    hours.iter().for_each(|hour| all.join(hour));
+    for hour in &hours {
+        all.join(hour);
+    }
     all
 }
