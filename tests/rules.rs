@@ -141,7 +141,7 @@ fn marks(what: &str) -> Vec<Mark> {
 
 fn rust_files() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut folders = vec![root.join("src"), root.join("tests")];
+    let mut folders = vec![root.join("src"), root.join("tests"), root.join("proof")];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder of sources can be read") {

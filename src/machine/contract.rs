@@ -131,8 +131,9 @@ pub enum Machine {
 /// A machine that is up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
-    /// Changes with every boot.
+    /// Rises with every boot of the machine, whatever is done to the wall clock.
     pub boot_id: Ulid,
+    /// By the wall clock, for people.
     pub started_at: Time,
     /// The setup of `observed_revision` has landed.
     pub configured: bool,

@@ -59,15 +59,12 @@ pub fn fail_build(draft: &mut Draft<'_>, uid: Ulid, failure: &Failure) {
     draft.lose_member(uid, &failure.message);
 }
 
-/// A new member has reported Configured: the template builds.
+/// A new member has reported Configured: the pool has had one, and where it is of the present
+/// template, that builds.
 pub fn succeed_build(draft: &mut Draft<'_>, template_hash: &str) {
-    let row = draft.row();
-    if row.template_hash != template_hash {
-        return;
-    }
-    if !row.ever_ready || row.health.consecutive_failures > 0 {
-        let row = draft.row_mut();
-        row.ever_ready = true;
+    let row = draft.row_mut();
+    row.ever_ready = true;
+    if row.template_hash == template_hash {
         row.health.consecutive_failures = 0;
         row.health.back_off = None;
     }

@@ -97,7 +97,7 @@ use ulid::Ulid;
 use self::draft::Draft;
 use self::index::{LeaseIndex, MemberIndex, Moments, Step};
 use crate::machine::Want;
-use crate::object::{MemberState, Subject, Tick, Time, UsageRow, WorkstationPool};
+use crate::object::{Subject, Tick, Time, UsageRow, WorkstationPool};
 
 /// One pool in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,10 +240,8 @@ impl Pool {
 
     /// How many builds are under way: what `builds_at_once_max` bounds over all pools (rule F4).
     /// Those that cannot be placed wait for room, and hold up nobody meanwhile.
-    pub fn builds_in_flight(&self) -> u32 {
-        let builds = |uid: &&Ulid| self.members.get(uid).is_some_and(|m| m.state == MemberState::Building);
-        let unplaceable = self.members_by.unplaceable.iter().filter(builds).count();
-        self.members_by.counts.building.saturating_sub(u32::try_from(unplaceable).unwrap_or(u32::MAX))
+    pub const fn builds_in_flight(&self) -> u32 {
+        self.members_by.counts.building - self.members_by.unplaced_builds
     }
 
     /// What keeps it from a build it would begin now.

@@ -63,7 +63,10 @@ fn phase(draft: &Draft<'_>) -> PoolPhase {
 
 /// What the pool would build for but may not.
 pub fn held(draft: &Draft<'_>) -> Option<WaitsFor> {
-    let wants_to_build = !draft.pool.leases_by.waiting.is_empty() || is_lacking(draft);
+    let pool = draft.pool;
+    // What cannot be placed is on its way to a floor, and yet nothing but a wish.
+    let wants_to_build =
+        !pool.leases_by.waiting.is_empty() || is_lacking(draft) || !pool.members_by.unplaceable.is_empty();
     if wants_to_build { build_hold(draft) } else { None }
 }
 

@@ -57,6 +57,21 @@ impl Draft<'_> {
 
     /// The lease's release is under way: its keys go now, its member next (rules L9, L10).
     pub fn release_lease(&mut self, uid: Ulid, reason: Option<NotRecycled>) {
+        self.mark_released(uid, reason);
+        let Some(member) = self.lease(uid).and_then(|lease| lease.member.as_ref()).map(|bond| bond.uid)
+        else {
+            return;
+        };
+        self.delete_member(member);
+        if self.member(member).is_some_and(Member::is_gone_ordered) {
+            // No key of the lease was ever on it: the delete is accepted already.
+            self.unbind(member);
+            self.finish_lease(uid);
+        }
+    }
+
+    /// The lease ends as its holder asked, and its member is deleted.
+    fn mark_released(&mut self, uid: Ulid, reason: Option<NotRecycled>) {
         let now = self.now();
         let Some(lease) = self.lease_mut(uid) else { return };
         lease.phase = LeasePhase::Releasing;
@@ -70,13 +85,6 @@ impl Draft<'_> {
         lease.ended_at = Some(now);
         lease.ssh = None;
         lease.message = String::new();
-        let Some(member) = lease.member.as_ref().map(|bond| bond.uid) else { return };
-        self.delete_member(member);
-        if self.member(member).is_some_and(Member::is_gone_ordered) {
-            // No key of the lease was ever on it: the delete is accepted already.
-            self.unbind(member);
-            self.finish_lease(uid);
-        }
     }
 
     /// The member goes. Where a lease's keys may be on it, it first has until the deadline to drop
@@ -108,6 +116,7 @@ impl Draft<'_> {
             Fate::GoesOn => {}
             Fate::IsReleased => {
                 self.unbind(uid);
+                self.mark_released(uid_of_lease, None);
                 self.finish_lease(uid_of_lease);
             }
             Fate::WaitsAgain => {

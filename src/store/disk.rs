@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use sled::IVec;
 
 use super::StoreError;
+use super::calm::patiently;
 
 /// Pairs of key and value.
 type Pair = (IVec, IVec);
@@ -48,7 +49,7 @@ impl Disk {
             .flush_every_ms(None)
             .mode(sled::Mode::LowSpace);
         // sled answers some damage with a panic.
-        let opened = catch_unwind(AssertUnwindSafe(|| config.open()));
+        let opened = patiently(|| catch_unwind(AssertUnwindSafe(|| config.open())));
         let tree = opened
             .unwrap_or_else(|_| Err(sled::Error::Corruption { at: None, bt: () }))
             .map_err(|source| StoreError::Sled { doing: "opening", source })?;
@@ -63,8 +64,7 @@ impl Disk {
     /// Writes a batch and makes it durable: when this returns, a power cut does not undo it.
     pub(super) fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         let sled = |source| StoreError::Sled { doing: "writing", source };
-        self.tree.apply_batch(batch.0).map_err(sled)?;
-        self.tree.flush().map_err(sled)?;
+        patiently(|| self.tree.apply_batch(batch.0).and_then(|()| self.tree.flush())).map_err(sled)?;
         self.sync().map_err(|source| StoreError::Disk { doing: "making a write durable", source })
     }
 

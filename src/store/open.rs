@@ -17,13 +17,13 @@ use super::queue::Queue;
 use super::record::{Record, RecordId};
 use super::submission::OwnerId;
 use super::witness::Witness;
-use super::{Handle, Store, StoreError, StoreOptions, calm, envelope, key};
+use super::{Handle, Store, StoreError, StoreOptions, envelope, key};
 use crate::object::UsageRow;
 use crate::view::{Applied, Resource, ViewWriter};
 
 /// As `Store::open`.
 pub(super) fn open(dir: &Path, options: StoreOptions, view: ViewWriter) -> Result<Store, StoreError> {
-    calm::patiently(|| open_there(dir, options, view)).map_err(|error| error.of(dir))
+    open_there(dir, options, view).map_err(|error| error.of(dir))
 }
 
 fn open_there(dir: &Path, options: StoreOptions, mut view: ViewWriter) -> Result<Store, StoreError> {

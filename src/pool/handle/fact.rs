@@ -150,14 +150,12 @@ fn is_outdated(member: &Member, fact: &Fact) -> bool {
     if fact.observed_revision < last.revision || fact.observed_revision > member.wanted.revision {
         return true;
     }
-    let Machine::Running(running) = &fact.machine else { return false };
-    let same_boot = last.boot_id == Some(running.boot_id);
+    let (Machine::Running(running), Some(boot)) = (&fact.machine, last.boot_id) else { return false };
     match last.sighting {
-        Sighting::Stopped | Sighting::Absent => same_boot,
-        Sighting::Running => {
-            !same_boot && last.started_at.is_some_and(|started| running.started_at < started)
+        Sighting::Stopped | Sighting::Absent => running.boot_id <= boot,
+        Sighting::Never | Sighting::Booting | Sighting::Running | Sighting::Stopping | Sighting::Failed => {
+            running.boot_id < boot
         }
-        Sighting::Never | Sighting::Booting | Sighting::Stopping | Sighting::Failed => false,
     }
 }
 

@@ -78,9 +78,11 @@ pub fn update(
     let lease = draft.lease(uid).ok_or(Denied::LeaseUnknown)?;
     check_identity(lease, &object)?;
     let author = Author::of(lease, by, standing)?;
-    let spec = changed_spec(draft, lease, object.spec, author)?;
-    let renewed = spec.expires_at != lease.spec.expires_at;
-    let term_ends = if renewed { term_end(draft) } else { lease.term_ends };
+    let (spec, expiry) = changed_spec(draft, lease, object.spec, author)?;
+    let term_ends = match expiry {
+        Expiry::Renewed => term_end(draft),
+        Expiry::Kept => lease.term_ends,
+    };
     let lease = draft.lease_mut(uid).ok_or(Denied::LeaseUnknown)?;
     lease.metadata = merged(&lease.metadata, object.metadata);
     lease.spec = spec;
@@ -119,18 +121,30 @@ impl Author {
     }
 }
 
+/// Whether a write begins a new term. One that comes out at the same date may: the wall clock was
+/// set back in between (rule L21).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expiry {
+    Renewed,
+    Kept,
+}
+
 /// The spec as it will be, once every change in it is allowed (rules L1 to L4, A8).
 fn changed_spec(
     draft: &Draft<'_>,
     lease: &Lease,
     mut new: LeaseSpec,
     author: Author,
-) -> Result<LeaseSpec, Denied> {
+) -> Result<(LeaseSpec, Expiry), Denied> {
     let old = &lease.spec;
     if new.workstation_pool_ref != old.workstation_pool_ref {
         return Err(Denied::PoolRefChanged);
     }
     check_move(old.state, new.state)?;
+    if new.state == LeaseState::Recycle && lease.asked() == LeaseState::Done {
+        // Deleting it was a Done (rule L12).
+        return Err(Denied::StateMovedBack { from: LeaseState::Done, to: new.state });
+    }
     if new.state == LeaseState::Recycle && old.state != new.state && author != Author::Holder {
         return Err(Denied::OnlyTheHolder { path: "spec.state: Recycle" });
     }
@@ -150,7 +164,7 @@ fn changed_spec(
     let renewed = new.expires_at.is_none() || expiry_changed;
     if closed || author != Author::Holder || !renewed {
         new.expires_at = old.expires_at;
-        return Ok(new);
+        return Ok((new, Expiry::Kept));
     }
     if is_past_its_time(lease, draft) {
         return Err(Denied::Expired(lease.expires_at()));
@@ -159,7 +173,7 @@ fn changed_spec(
         Some(asked) => judged(draft, asked)?,
         None => latest(draft),
     });
-    Ok(new)
+    Ok((new, Expiry::Renewed))
 }
 
 fn check_move(from: LeaseState, to: LeaseState) -> Result<(), Denied> {

@@ -31,7 +31,8 @@ pub fn update(
     member.metadata = merged(&member.metadata, object.metadata);
     // The server's annotations are shown from the row, never kept in it.
     drop_server_keys(&mut member.metadata.annotations);
-    if member.cordoned && !object.spec.cordoned {
+    if member.cordoned && !object.spec.cordoned && member.is_idle() {
+        // The idle timers begin anew (rule W4). The age of a build or a start stays what it is.
         member.since = steady;
     }
     member.cordoned = object.spec.cordoned;

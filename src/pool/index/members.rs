@@ -26,13 +26,16 @@ pub struct MemberIndex {
     /// one begun first.
     pub building: BTreeSet<(Stale, Time, Ulid)>,
     pub starting: BTreeSet<(Stale, Time, Ulid)>,
-    /// Every unbound member being built, unplaceable ones too: the first to be dropped is the last.
+    /// Every unbound member being built, and whatever else cannot be placed: the first to be dropped
+    /// is the last.
     pub droppable: BTreeSet<(Stale, Time, Ulid)>,
     /// How many unbound ones are on their way to a floor (rule W6), unplaceable ones included.
     pub on_the_way: u32,
     pub on_the_way_fresh: u32,
-    /// Members that cannot be placed now.
+    /// Members of the present template that cannot be placed now: another template may ask for less.
     pub unplaceable: BTreeSet<Ulid>,
+    /// How many of those being built cannot be placed, whatever their template.
+    pub unplaced_builds: u32,
     /// When members being built have failed.
     pub build_by: Moments,
     /// When recycles have taken too long; every recycling member is here.
@@ -169,7 +172,10 @@ impl MemberIndex {
         if let Some(recycling) = &member.recycling {
             place(&mut self.recycle_by, step, (recycling.order.by, uid));
         }
-        if member.unplaceable.is_some() {
+        if member.unplaceable.is_some() && member.state == MemberState::Building {
+            tally(&mut self.unplaced_builds, step);
+        }
+        if member.unplaceable.is_some() && self.stale(member) == Stale::No {
             place(&mut self.unplaceable, step, uid);
         }
         if let Some(down_since) = member.down_since {
@@ -194,7 +200,7 @@ impl MemberIndex {
                 }
                 let begun = (stale, member.since, uid);
                 let building = member.state == MemberState::Building;
-                if building {
+                if building || member.unplaceable.is_some() {
                     place(&mut self.droppable, step, begun);
                 }
                 if member.unplaceable.is_none() {

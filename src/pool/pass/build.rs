@@ -20,6 +20,8 @@ pub fn allowed(draft: &Draft<'_>) -> Result<String, WaitsFor> {
     if spec.paused {
         return Err(WaitsFor::Paused);
     }
+    // Before the size: a member that waits for room serves the next lease once it has it.
+    check_placed(pool)?;
     if pool.members_by.live >= spec.size.max || draft.row().is_deleting() {
         return Err(WaitsFor::Release);
     }
@@ -33,10 +35,7 @@ pub fn is_allowed_but_for_size(draft: &Draft<'_>) -> bool {
 
 fn allowed_but_for_size(draft: &Draft<'_>) -> Result<String, WaitsFor> {
     let pool = draft.pool;
-    let stuck = pool.members_by.unplaceable.first().and_then(|uid| pool.members.get(uid));
-    if let Some(why) = stuck.and_then(|member| member.unplaceable.clone()) {
-        return Err(WaitsFor::Room { why });
-    }
+    check_placed(pool)?;
     let provider = provider(pool, draft.inputs)?;
     if let Some(why) = &provider.unavailable {
         return Err(WaitsFor::Provider { why: format!("{}: {why}", provider.name) });
@@ -49,6 +48,15 @@ fn allowed_but_for_size(draft: &Draft<'_>) -> Result<String, WaitsFor> {
         return Err(WaitsFor::Turn);
     }
     Ok(provider.name.clone())
+}
+
+/// No build while another one cannot be placed: it would not fare better (rule F1).
+fn check_placed(pool: &Pool) -> Result<(), WaitsFor> {
+    let stuck = pool.members_by.unplaceable.first().and_then(|uid| pool.members.get(uid));
+    match stuck.and_then(|member| member.unplaceable.clone()) {
+        Some(why) => Err(WaitsFor::Room { why }),
+        None => Ok(()),
+    }
 }
 
 /// What a build waits for, if anything.

@@ -25,8 +25,7 @@ pub fn let_go(draft: &mut Draft<'_>) -> Option<Act> {
     let (running, stopped) = (members.running.len(), members.stopped.len());
     let uid = if running + stopped > floors.total() {
         let above = if running > floors.running { worn_out(&members.running) } else { None };
-        let counted_for_it = stopped > floors.stopped || running >= floors.running;
-        above.or_else(|| if counted_for_it { worn_out(&members.stopped) } else { None })?
+        above.or_else(|| worn_out(&members.stopped))?
     } else if may_make_way(draft) {
         worn_out(&members.stopped).or_else(|| worn_out(&members.running))?
     } else {

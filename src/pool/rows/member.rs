@@ -135,6 +135,11 @@ impl Member {
         !self.metadata.finalizers.iter().any(|finalizer| finalizer == RELEASE_FINALIZER)
     }
 
+    /// No lease uses it and none of its own acts is under way, but perhaps that of stopping.
+    pub const fn is_idle(&self) -> bool {
+        matches!(self.state, MemberState::IdleRunning | MemberState::IdleStopped | MemberState::Stopping)
+    }
+
     /// The machine and its disk have been ordered to go. Nothing undoes it.
     pub fn is_gone_ordered(&self) -> bool {
         self.state == MemberState::Deleting && self.revoke_by.is_none()

@@ -93,6 +93,23 @@ fn a_waiting_lease_ends_at_its_expiry_in_every_shape_of_pool() {
     }
 }
 
+// case 5 (kobe#233, jumpstarter#860)
+#[test]
+fn a_lease_that_waits_for_a_failing_template_ends_at_its_expiry() {
+    let mut world = World::new(json!({"lease": {"maxTerm": "30s"}}));
+    world.lease("waits");
+    for _ in 0..3 {
+        world.fail(world.member_of("waits"));
+        world.settle_deletes();
+    }
+    assert_eq!(world.status().phase, crate::object::PoolPhase::Degraded);
+    world.advance("30s");
+    assert_eq!(world.get("waits").reason, Some(FailedReason::Expired));
+    assert!(
+        world.happened.contains(&crate::pool::Happening::LeaseEnded(crate::pool::Ending::ExpiredUnbound))
+    );
+}
+
 // case 6 (garm#47, kobe#36)
 #[test]
 fn demand_at_the_ceiling_is_remembered_and_the_size_never_exceeded() {

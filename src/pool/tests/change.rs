@@ -223,3 +223,115 @@ fn a_member_shows_what_it_is_to_its_pool() {
     assert_eq!(shown.metadata.labels["app"], "runner");
     assert_eq!(shown.metadata.labels["pools.ringleader.dev/pool"], "agents");
 }
+
+// rule T2
+#[test]
+fn at_size_max_the_stopped_floor_makes_way_first_and_a_running_member_always_stays() {
+    let mut world = World::warm(json!({"size": {"max": 2}, "warm": {"running": 1, "stopped": 1}}));
+    let running = world.only(MemberState::IdleRunning);
+    world.change(template("B"));
+    assert_eq!(world.counts(), [0, 0, 1, 0, 0, 0, 1]);
+    assert_eq!(world.state(running), MemberState::IdleRunning);
+    world.settle_deletes();
+    let fresh = world.only(MemberState::Building);
+    let up = world.up(fresh);
+    world.fact(fresh, up);
+    assert_eq!(world.state(fresh), MemberState::IdleRunning, "it takes the place of the running one");
+    assert_eq!(world.state(running), MemberState::Deleting);
+    world.settle();
+    assert_eq!(world.counts(), [0, 0, 1, 1, 0, 0, 0]);
+}
+
+// rule T4
+// rule W5
+#[test]
+fn a_lower_size_drops_the_member_with_the_least_life_and_nothing_that_is_bound_or_recycling() {
+    let mut world = World::warm(json!({"size": {"max": 6}, "warm": {"running": 1}, "recycle": {}}));
+    let old = world.only(MemberState::IdleRunning);
+    world.advance("1m");
+    world.change(json!({"warm": {"running": 2}}));
+    world.settle();
+    world.lease("once");
+    let recycled = world.member_of("once");
+    world.settle();
+    world.recycle("once");
+    world.settle();
+    world.change(json!({"warm": {"running": 0, "stopAfter": "30d"}}));
+    assert_eq!((world.member(old).reuses, world.member(recycled).reuses), (0, 1));
+    let idle = world.in_state(MemberState::IdleRunning).len();
+    world.change(json!({"size": {"max": idle - 1}}));
+    assert_eq!(world.only(MemberState::Deleting), recycled, "the younger one, but used");
+
+    let mut world = World::new(json!({"recycle": {}}));
+    world.lease("recycles");
+    world.settle();
+    let recycling = world.member_of("recycles");
+    world.recycle("recycles");
+    world.lease("built");
+    world.change(json!({"size": {"max": 1}}));
+    assert_eq!(world.state(recycling), MemberState::Recycling);
+    assert_eq!(world.state(world.member_of("built")), MemberState::Building);
+}
+
+// rule T4
+#[test]
+fn a_lower_size_drops_a_start_that_cannot_be_placed() {
+    let mut world = World::warm(json!({"size": {"max": 2}, "warm": {"stopped": 1}}));
+    let member = world.only(MemberState::IdleStopped);
+    world.change(json!({"warm": {"running": 1, "stopped": 0}}));
+    world.fact(member, crate::machine::Machine::Unplaceable { why: "no memory".into() });
+    world.cordon(member, true).expect("cordoned");
+    world.inputs.room = Room::Limited { more: 0, why: "full".into() };
+    world.cordon(member, false).expect("uncordoned");
+    world.change(json!({"warm": {"running": 0}}));
+    assert_eq!(world.state(member), MemberState::Starting, "it waits for room");
+    world.lease("a");
+    world.inputs.room = Room::Unlimited;
+    world.run();
+    assert_eq!(world.phase("a"), LeasePhase::Pending, "there is no room for another either");
+    world.change(json!({"size": {"max": 1}}));
+    assert_eq!(world.state(member), MemberState::Starting, "one member is not too many");
+}
+
+// rule T2
+// rule W6
+#[test]
+fn a_stale_stopped_member_beyond_its_floor_goes_and_is_not_started_to_replace_a_stale_one() {
+    let mut world = World::warm(json!({"warm": {"running": 1, "stopped": 1}}));
+    let mut change = template("B");
+    change["warm"] = json!({"stopped": 0});
+    world.change(change);
+    assert_eq!(world.counts(), [1, 0, 1, 0, 0, 0, 1]);
+    assert_eq!(world.in_state(MemberState::Starting), []);
+}
+
+// rule T2
+// rule W6
+#[test]
+fn a_stale_stopped_member_still_fills_an_empty_running_floor() {
+    let mut world = World::warm(json!({"warm": {"stopped": 1}}));
+    let stale = world.only(MemberState::IdleStopped);
+    world.inputs.room = Room::Limited { more: 0, why: "full".into() };
+    world.change(template("B"));
+    world.change(json!({"warm": {"running": 1, "stopped": 0}}));
+    assert_eq!(world.only(MemberState::Starting), stale, "better than none");
+}
+
+// rule T1
+// rule T2
+#[test]
+fn a_stopped_member_that_is_current_again_replaces_a_running_one_that_is_not() {
+    let mut world = World::warm(json!({"size": {"max": 2}, "warm": {"stopped": 1}}));
+    let first = world.only(MemberState::IdleStopped);
+    let mut change = template("B");
+    change["warm"] = json!({"running": 1});
+    world.change(change);
+    let second = world.only(MemberState::Building);
+    world.inputs.room = Room::Limited { more: 0, why: "full".into() };
+    let up = world.up(second);
+    world.fact(second, up);
+    world.change(json!({"warm": {"stopped": 0}, "template": {"spec": {"environment": null}}}));
+    assert_eq!((world.state(first), world.state(second)), (MemberState::Starting, MemberState::IdleRunning));
+    world.settle();
+    assert_eq!((world.only(MemberState::IdleRunning), world.pool.members().count()), (first, 1));
+}

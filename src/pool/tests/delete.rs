@@ -107,3 +107,34 @@ fn a_foreign_finalizer_keeps_the_pools_object_and_nothing_else() {
     world.run();
     assert!(world.pool.has_ended());
 }
+
+// rule D1
+#[test]
+fn a_lease_that_is_starting_when_its_pool_goes_still_gets_its_member() {
+    let mut world = World::new(json!({}));
+    world.lease("a");
+    world.delete_pool();
+    assert_eq!(world.state(world.member_of("a")), MemberState::Building);
+    world.settle();
+    assert_eq!(world.phase("a"), LeasePhase::Ready);
+    world.done("a");
+    world.settle();
+    assert!(world.pool.has_ended());
+}
+
+// rule D4
+#[test]
+fn failed_leases_that_nobody_acknowledges_keep_the_row_until_their_retention_passes() {
+    let mut world = World::warm(json!({"size": {"max": 1}, "lease": {"failedRetention": "2h"}}));
+    world.lease("bound");
+    world.lease("waits");
+    world.settle();
+    world.delete_pool();
+    world.done("bound");
+    world.settle();
+    assert!(world.pool.row().is_gone() && !world.pool.has_ended());
+    world.advance("119m");
+    assert!(!world.pool.has_ended());
+    world.advance("1m");
+    assert!(world.pool.has_ended());
+}

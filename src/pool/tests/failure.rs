@@ -177,6 +177,22 @@ fn a_template_change_clears_the_count_and_another_change_does_not() {
 }
 
 // rule F4
+#[test]
+fn a_build_that_cannot_be_placed_takes_no_turn_whatever_its_template() {
+    let mut world = World::new(json!({"warm": {"running": 1}}));
+    world.run();
+    assert_eq!(world.pool.builds_in_flight(), 1);
+    let member = world.only(MemberState::Building);
+    world.fact(member, Machine::Unplaceable { why: "no room".into() });
+    assert_eq!(world.pool.builds_in_flight(), 0);
+    world.cordon(member, true).expect("the owner cordons");
+    world.inputs.builds_allowed = 0;
+    world.change(json!({"template": {"spec": {"environment": {"N": "2"}}}}));
+    assert_eq!(world.state(member), MemberState::Building, "a cordoned one is left alone");
+    assert_eq!(world.pool.builds_in_flight(), 0);
+}
+
+// rule F4
 // case 12 (hive#1595, openkruise/agents#489)
 #[test]
 fn a_failed_member_counts_only_until_it_is_gone() {
@@ -219,4 +235,174 @@ fn events_are_aggregated_and_bounded() {
     world.change(json!({"warm": {"running": 0}}));
     world.advance("2d");
     assert_eq!(world.pool.events().count(), 0, "they expire");
+}
+
+// rule F1
+// rule T2
+#[test]
+fn a_template_that_asks_for_less_is_not_held_by_old_members_without_room() {
+    let no_room = || Machine::Unplaceable { why: "no memory".into() };
+    let mut world = World::warm(json!({"size": {"max": 2}, "warm": {"stopped": 1}}));
+    let start = world.only(MemberState::IdleStopped);
+    world.change(json!({"warm": {"running": 1, "stopped": 0}}));
+    world.fact(start, no_room());
+    assert_eq!(world.status().message, "waits for room: no memory");
+    world.change(json!({"template": {"spec": {"providerConfig": {"memory": 1}}}}));
+    assert_eq!(world.state(start), MemberState::Deleting, "it can serve nobody");
+    world.settle();
+    assert_eq!(world.counts(), [0, 0, 1, 0, 0, 0, 0]);
+
+    let mut world = World::new(json!({"size": {"max": 2}, "warm": {"running": 1}}));
+    world.run();
+    let cordoned = world.only(MemberState::Building);
+    world.fact(cordoned, no_room());
+    world.cordon(cordoned, true).expect("cordoned");
+    assert_eq!(world.counts()[0], 1, "nothing more is built where there is no room");
+    world.change(json!({"template": {"spec": {"providerConfig": {"memory": 1}}}}));
+    assert_eq!(world.counts()[0], 2);
+}
+
+// rule T2
+// rule F2
+#[test]
+fn builds_of_an_older_template_neither_count_as_failures_nor_clear_the_count() {
+    let mut world = World::new(json!({"size": {"max": 4}}));
+    for name in ["fails", "succeeds"] {
+        world.lease(name);
+    }
+    let (fails, succeeds) = (world.member_of("fails"), world.member_of("succeeds"));
+    world.change(json!({"template": {"spec": {"environment": {"A": "1"}}}}));
+    world.fail(fails);
+    assert_eq!(world.status().template.consecutive_failures, 0);
+    assert_eq!(world.pool.events().count(), 0);
+    let rebuilt = world.member_of("fails");
+    world.fail(rebuilt);
+    assert_eq!(world.status().template.consecutive_failures, 1);
+    let up = world.up(succeeds);
+    world.fact(succeeds, up);
+    assert_eq!(world.phase("succeeds"), LeasePhase::Starting);
+    assert_eq!(world.status().template.consecutive_failures, 1);
+}
+
+// rule F3
+#[test]
+fn a_later_success_clears_the_count_too_and_ends_the_wait() {
+    let mut world = World::warm(json!({"size": {"max": 6}, "warm": {"running": 1}}));
+    world.change(json!({"warm": {"running": 5}}));
+    let builds = world.in_state(MemberState::Building);
+    for member in &builds[..3] {
+        world.fail(*member);
+    }
+    world.settle_deletes();
+    assert_eq!((world.status().phase, world.counts()[0]), (PoolPhase::Degraded, 2));
+    let up = world.up(builds[3]);
+    world.fact(builds[3], up);
+    let health = &world.pool.row().health;
+    assert_eq!((health.consecutive_failures, health.back_off), (0, None));
+    assert_eq!((world.status().phase, world.counts()[0]), (PoolPhase::Ready, 3), "it builds again at once");
+}
+
+// rule F2
+// rule C2
+#[test]
+fn a_build_that_was_cordoned_does_not_double_the_wait_it_was_begun_before() {
+    let mut world = World::new(json!({"size": {"max": 4}, "warm": {"running": 4}}));
+    world.run();
+    let builds = world.in_state(MemberState::Building);
+    for member in &builds[..3] {
+        world.fail(*member);
+    }
+    world.settle_deletes();
+    world.cordon(builds[3], true).expect("cordoned");
+    world.inputs.room = Room::Limited { more: 0, why: "full".into() };
+    world.advance("2m");
+    world.cordon(builds[3], false).expect("uncordoned");
+    let wait = world.pool.row().health.back_off;
+    world.fail(builds[3]);
+    assert_eq!(world.pool.row().health.back_off, wait);
+}
+
+// rule C2
+// rule F1
+#[test]
+fn a_cordoned_member_still_being_built_fails_like_any_other() {
+    let mut world = World::new(json!({"warm": {"running": 1}}));
+    world.run();
+    let [broken, slow] = [0, 1].map(|_| {
+        let building = world.pool.members().find(|member| !member.cordoned).expect("a build").uid();
+        world.cordon(building, true).expect("cordoned");
+        building
+    });
+    world.fail(broken);
+    assert_eq!(world.state(broken), MemberState::Deleting);
+    assert_eq!(world.status().template.consecutive_failures, 1);
+    world.advance("30m");
+    assert_eq!(world.state(slow), MemberState::Deleting);
+    assert_eq!(world.status().template.consecutive_failures, 3, "and so did the one in its place");
+}
+
+// rule L17
+// rule F1
+#[test]
+fn a_member_that_cannot_be_started_in_time_goes_and_is_no_failure_of_the_template() {
+    let mut world = World::warm(json!({"warm": {"stopped": 1}}));
+    let member = world.only(MemberState::IdleStopped);
+    world.change(json!({"warm": {"running": 1, "stopped": 0}}));
+    world.advance("5m");
+    assert_eq!(world.state(member), MemberState::Deleting);
+    assert_eq!(world.status().template.consecutive_failures, 0);
+    world.settle();
+    assert_eq!(world.counts(), [0, 0, 1, 0, 0, 0, 0]);
+}
+
+// rule F2
+#[test]
+fn of_too_many_events_the_oldest_goes() {
+    let mut world = World::new(json!({"warm": {"running": 1}}));
+    world.run();
+    for number in 0..102 {
+        let message = format!("cause {number}");
+        let failure = crate::machine::Failure { reason: "Broken".into(), message };
+        world.fact(world.only(MemberState::Building), Machine::Failed(failure));
+        world.settle_deletes();
+        world.advance("1s");
+        // Another template starts with a clean record, so that the next build follows at once.
+        world.change(json!({"template": {"spec": {"environment": {"N": number.to_string()}}}}));
+        world.settle_deletes();
+    }
+    let causes: Vec<_> = world.pool.events().map(|event| event.cause.clone()).collect();
+    assert_eq!(causes.len(), 100);
+    assert!(!causes.contains(&"Broken: cause 1".into()) && causes.contains(&"Broken: cause 2".into()));
+    world.advance("23h");
+    assert_eq!(world.pool.events().count(), 100);
+}
+
+// rule F2
+#[test]
+fn only_a_build_probes_and_no_lease_bound_since_the_wait_ended() {
+    let mut world = World::warm(json!({"warm": {"running": 1}}));
+    world.change(json!({"warm": {"running": 2}}));
+    for _ in 0..3 {
+        fail_the_build(&mut world);
+    }
+    world.inputs.builds_allowed = 0;
+    world.advance("2m");
+    world.lease("a");
+    world.settle();
+    assert_eq!((world.phase("a"), world.counts()[0]), (LeasePhase::Ready, 0));
+    world.inputs.builds_allowed = 8;
+    world.run();
+    assert_eq!(world.counts()[0], 1);
+}
+
+// rule F1
+#[test]
+fn a_member_that_was_never_placed_is_no_failure_of_the_template() {
+    let mut world = World::new(json!({"warm": {"running": 1}}));
+    world.run();
+    let member = world.only(MemberState::Building);
+    world.fact(member, Machine::Unplaceable { why: "no memory".into() });
+    world.fail(member);
+    assert_eq!(world.state(member), MemberState::Deleting);
+    assert_eq!(world.status().template.consecutive_failures, 0);
 }

@@ -289,6 +289,28 @@ fn a_leased_machine_that_stops_by_itself_is_started_again() {
 }
 
 // rule L17
+// rule L21
+#[test]
+fn a_machine_that_restarts_after_the_wall_clock_was_set_back_is_believed() {
+    let mut world = World::new(json!({}));
+    world.lease("a");
+    let member = world.member_of("a");
+    let Machine::Running(mut running) = world.up(member) else { panic!("it is up") };
+    let first = Machine::Running(running.clone());
+    running.keys_confirmed = false;
+    world.fact(member, Machine::Running(running));
+    assert_eq!(world.phase("a"), LeasePhase::Starting);
+    world.step_wall(-3_600_000);
+    world.forget_boot(member);
+    let next = world.up(member);
+    world.fact(member, next);
+    assert_eq!(world.phase("a"), LeasePhase::Ready);
+    let seen = world.member(member).observed.boot_id;
+    world.fact(member, first);
+    assert_eq!(world.member(member).observed.boot_id, seen, "and nothing of the boot before is");
+}
+
+// rule L17
 #[test]
 fn a_leased_machine_that_is_not_back_in_time_is_lost() {
     let mut world = World::warm(json!({"warm": {"running": 1}}));
@@ -300,6 +322,7 @@ fn a_leased_machine_that_is_not_back_in_time_is_lost() {
     assert_eq!(world.phase("a"), LeasePhase::Failed);
     assert_eq!(world.get("a").reason, Some(FailedReason::MemberLost));
     assert!(world.wants[&member].gone);
+    assert!(world.message("a").ends_with("not up again within 5 minutes"), "{}", world.message("a"));
     assert_eq!(world.pool.events().filter(|event| event.reason == "MemberLost").count(), 1);
 }
 
@@ -440,6 +463,23 @@ fn a_clock_stepped_back_extends_nothing() {
     assert_eq!(world.get("a").reason, Some(FailedReason::Expired));
 }
 
+// rule L21
+#[test]
+fn a_renewal_that_comes_out_at_the_same_date_is_a_renewal() {
+    let mut world = World::warm(json!({"warm": {"running": 1}, "lease": {"maxTerm": "1h"}}));
+    world.lease("a");
+    world.settle();
+    let expiry = world.get("a").expires_at();
+    world.advance("30m");
+    world.step_wall(-millis("30m"));
+    world.write("a", json!({"expiresAt": null}), &holder()).expect("a renewal");
+    assert_eq!(world.get("a").expires_at(), expiry);
+    world.advance("59m");
+    assert_eq!(world.phase("a"), LeasePhase::Ready);
+    world.advance("1m");
+    assert_eq!(world.get("a").reason, Some(FailedReason::Expired));
+}
+
 // rule A7
 // rule A8
 #[test]
@@ -472,4 +512,115 @@ fn a_change_of_the_owners_devices_reaches_every_member() {
         assert_eq!(want.keys[0], "ssh-ed25519 LAPTOP");
     }
     assert_eq!(world.wants[&world.member_of("a")].keys.len(), 2);
+}
+
+// rule L2
+#[test]
+fn a_recycle_is_not_taken_back_and_a_new_lease_is_not_born_with_one() {
+    let mut world = World::warm(json!({"warm": {"running": 1}, "recycle": {}}));
+    let denied = world.ask("born", json!({"state": "Recycle"})).expect_err("a new lease is Needed");
+    assert_eq!(denied, Denied::BornReleased(crate::object::LeaseState::Recycle));
+    world.lease("a");
+    world.settle();
+    world.recycle("a");
+    let denied = world.write("a", json!({"state": "Needed"}), &holder()).expect_err("it is released");
+    assert!(denied.to_string().contains("from Recycle to Needed"), "{denied}");
+    world.write("a", json!({"state": "Done"}), &holder()).expect("Recycle moves on to Done");
+}
+
+// rule L2
+// rule L4
+#[test]
+fn a_failed_lease_cannot_be_renewed() {
+    let mut world = World::new(json!({"lease": {"maxTerm": "1h"}}));
+    world.lease("a");
+    world.advance("1h");
+    let renewal = json!({"expiresAt": world.now.plus_millis(1000)});
+    let path = "spec.expiresAt";
+    assert_eq!(world.write("a", renewal, &holder()), Err(Denied::OnlyStateMayChange { path }));
+}
+
+// rule L17
+#[test]
+fn a_leased_machine_that_is_gone_or_broken_for_good_is_lost() {
+    let broken = crate::machine::Failure { reason: "MachineBroken".into(), message: "disk".into() };
+    for machine in [Machine::Absent, Machine::Failed(broken)] {
+        let mut world = World::warm(json!({"warm": {"running": 1}, "recycle": {}}));
+        world.lease("a");
+        world.settle();
+        let member = world.member_of("a");
+        world.fact(member, machine);
+        assert_eq!(world.get("a").reason, Some(FailedReason::MemberLost));
+        assert_eq!(world.state(member), MemberState::Deleting);
+        let event = world.pool.events().next().expect("an event");
+        assert!(event.message.contains(&world.member(member).metadata.name), "{}", event.message);
+    }
+}
+
+// rule L17
+// rule L7
+#[test]
+fn a_lease_that_was_never_ready_gets_another_member_when_its_own_stays_down() {
+    let mut world = World::warm(json!({"warm": {"running": 1}}));
+    world.lease("a");
+    let member = world.member_of("a");
+    world.fact(member, Machine::Stopped);
+    world.advance("4m59s");
+    assert_eq!(world.member_of("a"), member);
+    world.advance("1s");
+    assert_ne!(world.member_of("a"), member);
+    world.settle();
+    assert_eq!((world.phase("a"), world.pool.events().count()), (LeasePhase::Ready, 0));
+}
+
+// rule L16
+// rule T5
+#[test]
+fn a_lowered_max_pending_refuses_new_leases_until_fewer_wait() {
+    let mut world = World::new(json!({"size": {"max": 1}, "lease": {"maxPending": 3}}));
+    for name in ["bound", "one", "two"] {
+        world.lease(name);
+    }
+    world.change(json!({"lease": {"maxPending": 2}}));
+    let denied = world.ask("late", json!({})).expect_err("two wait");
+    let Answer::TooMany { retry_after_secs } = denied.answer() else { panic!("{denied}") };
+    assert!(retry_after_secs > 0);
+    world.done("one");
+    world.ask("late", json!({})).expect("one waits");
+}
+
+// rule L21
+// rule L4
+#[test]
+fn a_renewal_begins_a_new_term_on_both_clocks() {
+    let mut world = World::warm(json!({"warm": {"running": 1}, "lease": {"maxTerm": "1h"}}));
+    world.lease("a");
+    world.settle();
+    world.advance("30m");
+    world.write("a", json!({"expiresAt": world.now.plus_millis(millis("1h"))}), &holder()).expect("renewed");
+    world.now = world.now.plus_millis(-millis("10h"));
+    world.advance("59m");
+    assert_eq!(world.phase("a"), LeasePhase::Ready, "the term is counted from the renewal");
+    world.steady = world.steady.plus_millis(millis("1m"));
+    let renewal = json!({"expiresAt": world.now.plus_millis(millis("1h"))});
+    assert!(matches!(world.write("a", renewal, &holder()), Err(Denied::Expired(_))), "its term has ended");
+}
+
+// rule L20
+// rule L7
+#[test]
+fn the_queue_keeps_its_order_over_a_restart() {
+    let mut world = World::new(json!({"size": {"max": 1}}));
+    let names: Vec<String> = (0..8).map(|number| format!("lease-{number}")).collect();
+    for name in &names {
+        world.lease(name);
+        world.advance("1s");
+    }
+    for name in &names {
+        world.restart();
+        world.settle();
+        assert_eq!(world.phase(name), LeasePhase::Ready, "{name}");
+        world.done(name);
+    }
+    assert_eq!(world.pool.leases().count(), 1, "the last one's keys are going");
 }

@@ -279,3 +279,71 @@ fn waits_go_on_evenly_when_somebody_sets_the_wall_clock() {
         assert_eq!(world.state(member), MemberState::Deleting);
     }
 }
+
+// rule R1
+#[test]
+fn every_recycle_has_a_nonce_of_its_own_and_a_member_that_is_not_recycled_keeps_its_last() {
+    let (mut world, member, first) = recycling(json!({"recycle": {}}));
+    world.settle();
+    assert_eq!(world.member(member).present().spec.recycle_nonce, first.to_string());
+    assert!(world.wants[&member].recycle.is_none());
+    world.lease("b");
+    world.settle();
+    world.recycle("b");
+    assert_ne!(world.order_of(member).id, first);
+}
+
+// rule L17
+#[test]
+fn a_member_deleted_by_hand_while_recycling_fails_the_recycle() {
+    let (mut world, member, _) = recycling(json!({"recycle": {}}));
+    world.delete_member(member);
+    assert_eq!(world.get("a").reason, Some(FailedReason::RecycleFailed));
+    assert_eq!(world.state(member), MemberState::Deleting);
+}
+
+// rule R3
+// rule L17
+#[test]
+fn a_machine_that_is_down_when_its_lease_ends_is_started_for_the_recycle() {
+    let mut world = World::new(json!({"recycle": {"timeout": "4m"}}));
+    world.lease("a");
+    world.settle();
+    let member = world.member_of("a");
+    world.fact(member, Machine::Stopped);
+    world.recycle("a");
+    assert_eq!(world.state(member), MemberState::Recycling);
+    world.fact(member, Machine::Stopped);
+    assert_eq!(world.state(member), MemberState::Recycling, "it was down before");
+    let order = world.order_of(member).id;
+    world.report(member, order, RecycleStage::Succeeded);
+    assert_eq!((world.state(member), world.member(member).reuses), (MemberState::IdleRunning, 1));
+}
+
+// rule L12
+// rule L15
+#[test]
+fn a_lease_failed_by_its_recycle_goes_when_it_is_deleted() {
+    let (mut world, member, order) = recycling(json!({"recycle": {}}));
+    world.report(member, order, script_failed());
+    world.delete_lease("a", &holder()).expect("taken");
+    assert!(world.find("a").is_none());
+}
+
+// rule R5
+// rule R2
+#[test]
+fn a_recycle_has_succeeded_only_when_the_agent_has_confirmed_that_the_keys_are_gone() {
+    let (mut world, member, order) = recycling(json!({"recycle": {}}));
+    let Machine::Running(mut running) = world.up(member) else { panic!("it is up") };
+    running.keys_confirmed = false;
+    let recycle = Some(crate::machine::RecycleReport { id: order, stage: RecycleStage::Succeeded });
+    let observed_revision = world.wants[&member].revision;
+    let machine = Machine::Running(running);
+    let fact = crate::machine::Fact { member_uid: member, observed_revision, machine, recycle };
+    world.command(crate::pool::Command::Fact(fact)).expect("a fact is never refused");
+    world.run();
+    assert_eq!(world.state(member), MemberState::Recycling);
+    world.report(member, order, RecycleStage::Succeeded);
+    assert_eq!(world.state(member), MemberState::IdleRunning);
+}

@@ -211,3 +211,98 @@ fn the_daemon_bounds_how_many_are_built_at_once() {
     assert_eq!(world.counts()[BUILDING], 0);
     assert_eq!(world.message("a"), "waits for its turn: the daemon builds as many members as it may at once");
 }
+
+// rule W2
+// rule C2
+#[test]
+fn cordoned_and_recycling_members_count_towards_size_max() {
+    let mut world = World::warm(json!({"size": {"max": 2}, "warm": {"running": 1}, "recycle": {}}));
+    world.cordon(world.only(MemberState::IdleRunning), true).expect("cordoned");
+    world.change(json!({"warm": {"running": 0}}));
+    world.lease("a");
+    world.settle();
+    world.recycle("a");
+    world.lease("b");
+    assert_eq!(world.message("b"), "waits for a member to be released: the pool is at its size.max");
+    assert_eq!(world.status().capacity.room, 0);
+}
+
+// rule W5
+#[test]
+fn letting_go_keeps_the_least_recycled_though_another_is_younger() {
+    let mut world = World::warm(json!({"size": {"max": 2}, "warm": {"running": 1}, "recycle": {}}));
+    let old = world.only(MemberState::IdleRunning);
+    world.advance("1m");
+    world.change(json!({"warm": {"running": 2}}));
+    world.settle();
+    world.lease("a");
+    let young = world.member_of("a");
+    assert_ne!(young, old);
+    world.settle();
+    world.recycle("a");
+    world.settle();
+    world.change(json!({"warm": {"running": 1}}));
+    world.live("2h");
+    assert_eq!(world.only(MemberState::IdleRunning), old);
+}
+
+// rule W6
+#[test]
+fn a_build_on_its_way_keeps_a_stopped_member_from_being_started() {
+    let mut world = World::warm(json!({"warm": {"stopped": 1}}));
+    world.change(json!({"warm": {"running": 1}}));
+    assert_eq!(world.counts(), [1, 0, 0, 1, 0, 0, 0], "the stopped floor keeps its own");
+    world.change(json!({"warm": {"stopped": 0}}));
+    assert_eq!(world.counts(), [1, 0, 0, 1, 0, 0, 0], "the build is on its way to the running floor");
+    world.live("2h");
+    assert_eq!(world.counts(), [0, 0, 1, 0, 0, 0, 0], "above its floor, the stopped one went in its time");
+}
+
+// rule W4
+// rule T5
+#[test]
+fn a_shorter_timer_acts_at_once_and_a_longer_one_spares() {
+    let mut world = World::warm(json!({"warm": {"running": 1, "stopAfter": "1h", "deleteAfter": "1h"}}));
+    world.change(json!({"warm": {"running": 0}}));
+    world.advance("30m");
+    world.change(json!({"warm": {"stopAfter": "2h"}}));
+    world.advance("1h");
+    assert_eq!(world.counts()[IDLE_RUNNING], 1);
+    world.change(json!({"warm": {"stopAfter": "1h"}}));
+    assert_eq!(world.counts()[IDLE_RUNNING], 0);
+    world.settle();
+    world.advance("30m");
+    world.change(json!({"warm": {"deleteAfter": "30m"}}));
+    assert_eq!(world.counts(), [0, 0, 0, 0, 0, 0, 1]);
+}
+
+// rule W7
+#[test]
+fn an_aged_member_that_is_leased_finishes_its_lease_and_is_deleted() {
+    let mut world = World::warm(json!({"warm": {"running": 1}, "maxAge": "1h", "recycle": {}}));
+    world.lease("a");
+    world.settle();
+    let member = world.member_of("a");
+    world.live("2h");
+    assert_eq!((world.phase("a"), world.member_of("a")), (LeasePhase::Ready, member));
+    world.recycle("a");
+    world.settle();
+    assert!(world.pool.member(member).is_none());
+}
+
+// rule W3
+// rule W6
+#[test]
+fn a_member_built_for_the_stopped_floor_stays_running_until_the_running_floor_is_filled() {
+    let mut world = World::new(json!({"warm": {"running": 1, "stopped": 1}}));
+    world.run();
+    let builds = world.in_state(MemberState::Building);
+    let (for_stopped, for_running): (Vec<_>, Vec<_>) =
+        builds.into_iter().partition(|uid| world.member(*uid).destination == Destination::Stopped);
+    let up = world.up(for_stopped[0]);
+    world.fact(for_stopped[0], up);
+    assert_eq!(world.state(for_stopped[0]), MemberState::IdleRunning);
+    let up = world.up(for_running[0]);
+    world.fact(for_running[0], up);
+    assert_eq!(world.state(for_stopped[0]), MemberState::Stopping);
+}

@@ -184,10 +184,36 @@ impl World {
             let decision = self.command(Command::Pass).expect("a pass is never refused");
             if decision.act == Act::Nothing {
                 assert!(decision.changes.is_empty());
+                self.check_the_deadline();
                 return acts;
             }
         }
         panic!("the pool never comes to rest: {:?}", &self.acts[self.acts.len() - 20..]);
+    }
+
+    /// At rest, nothing falls due before the deadline; at the deadline something is done, or it is
+    /// none any more. So a shell that sleeps until then neither misses anything nor spins.
+    fn check_the_deadline(&self) {
+        let after = |millis| Tick {
+            wall: self.now.plus_millis(millis),
+            steady: self.steady.plus_millis(millis),
+            entropy: self.ticks,
+        };
+        let act = |tick: &Tick| {
+            let decision = self.pool.decide(Command::Pass, tick, &self.inputs);
+            decision.expect("a pass is never refused").act
+        };
+        let Some(deadline) = self.pool.next_deadline(&after(0)) else {
+            return assert_eq!(act(&after(millis("7d"))), Act::Nothing, "this falls due unannounced");
+        };
+        let wait = deadline.millis_since(self.steady);
+        assert!(wait > 0, "the deadline has passed already");
+        assert_eq!(act(&after(wait - 1)), Act::Nothing, "this falls due before the deadline");
+        let later = self.pool.next_deadline(&after(wait));
+        assert!(
+            act(&after(wait)) != Act::Nothing || later.is_none_or(|later| later > deadline),
+            "the deadline stays due and nothing is done"
+        );
     }
 
     /// Runs, and lets every machine do what is wanted of it, until all is quiet.

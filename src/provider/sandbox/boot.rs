@@ -87,7 +87,8 @@ impl Workshop {
 fn boot_record(groups: &[Group]) -> BootRecord {
     let tick = clock::tick();
     BootRecord {
-        boot_id: Ulid::from_parts(u64::try_from(tick.wall.millis()).unwrap_or(0), tick.entropy),
+        // By the clock that nobody sets: a later boot has a higher id.
+        boot_id: Ulid::from_parts(tick.steady_ms(), tick.entropy),
         started_at: tick.wall,
         groups: groups.iter().map(|group| group.directory.clone()).collect(),
         init: None,
