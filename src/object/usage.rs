@@ -25,7 +25,7 @@ pub const WAIT_BUCKETS_MILLIS: [u64; WAIT_BUCKETS - 1] =
 pub const WAIT_BUCKETS: usize = 16;
 
 const HOUR_MILLIS: i64 = 3_600_000;
-const WEEK_MILLIS: i64 = 168 * HOUR_MILLIS;
+const WEEK_MILLIS: i64 = 7 * 24 * HOUR_MILLIS;
 
 /// One hour of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
