@@ -96,7 +96,8 @@ impl Full {
             let waiting = |member: &&ringleader_proof::pool::Member| {
                 member.state == MemberState::Building || !member.keys_confirmed()
             };
-            let late: Vec<Ulid> = self.pool.members().filter(waiting).map(|member| member.uid()).collect();
+            let late: Vec<Ulid> =
+                self.pool.members().filter(waiting).map(ringleader_proof::pool::Member::uid).collect();
             if late.is_empty() {
                 return;
             }
