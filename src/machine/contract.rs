@@ -27,7 +27,8 @@ pub struct Want {
     pub setup: Setup,
     /// The recycle to carry out. What is not asked for any more is stopped.
     pub recycle: Option<RecycleOrder>,
-    /// A new machine that is not Configured by then has failed (rule F1). On the steady clock.
+    /// A new machine that is not Configured by then has failed (rule F1). On the steady clock. None:
+    /// it was built once and is never made anew.
     pub build_by: Option<Time>,
     /// The machine and its disk must go. Absorbing: nothing is wanted after it.
     pub gone: bool,

@@ -76,7 +76,7 @@ mod status;
 mod template;
 mod usage;
 mod verbs;
-mod want;
+pub mod want;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 
 use super::{Inputs, Lease, Member, PoolRow, Wanted, digest};
 use crate::machine::{MachineSpec, Power, Setup, Want};
-use crate::object::{LeasePhase, LeaseState, MemberState};
+use crate::object::{LeasePhase, LeaseState, MemberState, Time};
 
 /// The member's want at its present revision.
 pub fn of(member: &Member, lease: Option<&Lease>, inputs: &Inputs, row: &PoolRow) -> Want {
@@ -24,9 +24,15 @@ pub fn of(member: &Member, lease: Option<&Lease>, inputs: &Inputs, row: &PoolRow
         keys: keys_of(member, lease, inputs),
         setup: Setup { identity, environment: spec.environment.clone() },
         recycle: member.recycling.map(|recycling| recycling.order),
-        build_by: member.build_by,
+        build_by: build_by(member),
         gone: member.is_gone_ordered(),
     }
+}
+
+/// Only with this is a machine made (`machine/contract.rs`). A build that cannot be placed has no
+/// deadline of its own, and is to be tried again for as long as that takes.
+fn build_by(member: &Member) -> Option<Time> {
+    (member.state == MemberState::Building).then(|| member.build_by.unwrap_or(Time::from_millis(i64::MAX)))
 }
 
 /// What to store of a want: a new revision where it differs from the last one.

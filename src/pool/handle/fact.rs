@@ -73,6 +73,8 @@ fn stopped(member: &mut Member, abreast: bool, steady: Time) {
 fn rising(member: &mut Member, configured: bool, steady: Time) {
     match member.state {
         MemberState::Leased if configured => member.down_since = None,
+        // It started anew by itself, and is not back before it is configured (rule L17).
+        MemberState::Leased => _ = member.down_since.get_or_insert(steady),
         MemberState::Starting => {
             if member.unplaceable.take().is_some() {
                 member.down_since = Some(steady);
@@ -81,7 +83,6 @@ fn rising(member: &mut Member, configured: bool, steady: Time) {
         MemberState::Building
         | MemberState::IdleRunning
         | MemberState::IdleStopped
-        | MemberState::Leased
         | MemberState::Recycling
         | MemberState::Stopping
         | MemberState::Deleting => {}

@@ -59,6 +59,22 @@ fn a_new_member_has_thirty_minutes_over_a_restart_too() {
 // rule F1
 // case 7 (agent-sandbox#1215, OpenSandbox#1423)
 #[test]
+fn a_member_that_cannot_be_placed_is_still_to_be_made() {
+    let mut world = World::new(json!({}));
+    world.lease("a");
+    let member = world.member_of("a");
+    world.fact(member, Machine::Unplaceable { why: "no memory".into() });
+    assert!(world.wants[&member].build_by.is_some(), "without it no machine is made (contract.rs)");
+    world.advance("7h");
+    world.fact(member, Machine::Booting);
+    assert!(world.wants[&member].build_by <= Some(world.steady.plus_millis(millis("30m"))));
+    world.settle();
+    assert_eq!(world.phase("a"), LeasePhase::Ready);
+}
+
+// rule F1
+// case 7 (agent-sandbox#1215, OpenSandbox#1423)
+#[test]
 fn a_member_that_cannot_be_placed_holds_builds_and_is_no_failure() {
     let mut world = World::new(json!({"warm": {"running": 2}}));
     world.lease("a");

@@ -16,6 +16,30 @@ fn ready() -> World {
 }
 
 // rule L17
+// rule L19
+#[test]
+fn a_leased_machine_that_restarts_by_itself_is_down_until_it_is_configured_again() {
+    for comes_back in [true, false] {
+        let mut world = ready();
+        let member = world.member_of("a");
+        world.forget_boot(member);
+        let Machine::Running(mut running) = world.up(member) else { panic!("it is up") };
+        (running.configured, running.keys_confirmed) = (false, false);
+        world.fact(member, Machine::Running(running));
+        assert_eq!(world.phase("a"), LeasePhase::Starting);
+        world.advance("4m");
+        if comes_back {
+            let up = world.up(member);
+            world.fact(member, up);
+            assert_eq!(world.phase("a"), LeasePhase::Ready);
+        }
+        world.advance("2m");
+        let reason = (!comes_back).then_some(FailedReason::MemberLost);
+        assert_eq!(world.get("a").reason, reason);
+    }
+}
+
+// rule L17
 #[test]
 fn a_leased_machine_that_stops_by_itself_is_started_again() {
     let mut world = World::warm(json!({"warm": {"running": 1}}));

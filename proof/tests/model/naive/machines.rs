@@ -70,8 +70,11 @@ impl Naive {
                 }
             }
             (MemberState::Leased, Machine::Running(_) | Machine::Booting) => {
+                // L17: one that started anew by itself is not back before it is configured.
                 if member.seen.configured {
                     member.down_since = None;
+                } else {
+                    member.down_since = member.down_since.or(Some(now.steady));
                 }
             }
             (MemberState::Leased, Machine::Stopped) => {

@@ -152,7 +152,10 @@ impl Naive {
         {
             keys.extend(lease.keys.iter().filter(|key| !member.wish.devices.contains(key)).cloned());
         }
-        Content { power, keys, recycle: member.recycle, build_by: member.build_by, gone }
+        // F1: what cannot be placed has all the time it needs, and is still to be made.
+        let building = member.state == MemberState::Building;
+        let build_by = building.then(|| member.build_by.unwrap_or(Time::from_millis(i64::MAX)));
+        Content { power, keys, recycle: member.recycle, build_by, gone }
     }
 }
 
