@@ -40,7 +40,7 @@ pub fn ordered(member: &Member, lease: Option<&Lease>, inputs: &Inputs) -> Wante
     let last = member.wanted;
     let keys_digest = digest::of_lines(&keys_of(member, lease, inputs));
     let mut whole =
-        format!("{keys_digest:x} {:?} {:?} {}", power(member), member.build_by, member.is_gone_ordered());
+        format!("{keys_digest:x} {:?} {:?} {}", power(member), build_by(member), member.is_gone_ordered());
     if let Some(recycling) = &member.recycling {
         // Apart, so that members at rest have the digest that earlier daemons stored.
         whole.push_str(&format!(" {}", recycling.order.id));
