@@ -28,11 +28,31 @@ const LEAST: Scope = Scope {
     shows: &[W::BecameReady, W::LeaseOver, W::ServedAfterWaiting, W::BuildDropped],
 };
 
+/// Lends to three: what is seen of a machine comes late, twice, or not at all.
+// rule L7
+// rule L8
+// rule L9
+// rule L19
+#[test]
+fn three_leases_take_turns_on_two_members() {
+    let shows = &[W::BecameReady, W::LeaseOver, W::ServedAfterWaiting, W::HeardLate, W::LateDropped];
+    explore(json!({"size": {"max": 2}}), Scope { late: Late::InOrder, shows, ..LEAST });
+}
+
 // rule L7
 // rule W2
 #[test]
 fn machines_are_looked_at_while_they_boot() {
     explore(json!({"size": {"max": 2}}), Scope { boots: Boots::Seen, ..LEAST });
+}
+
+// rule L8
+// rule L19
+#[test]
+fn what_is_heard_out_of_order_leads_to_nothing_forbidden() {
+    let shows = &[W::BecameReady, W::Moved, W::HeardLate, W::LateDropped];
+    let scope = Scope { leases_max: 2, late: Late::AnyOrder, shows, ..LEAST };
+    explore(json!({"size": {"max": 2}}), scope);
 }
 
 // rule L10
@@ -50,6 +70,26 @@ fn recycled_members_serve_again() {
     ];
     let spec = json!({"size": {"max": 2}, "recycle": {"maxReuses": 1}});
     explore(spec, Scope { people: &[Recycles], shows, ..LEAST });
+}
+
+// rule R3
+// rule R4
+#[test]
+fn recycles_fail_in_every_way() {
+    let shows = &[
+        W::RecycledMemberServesAgain,
+        W::RecycleFailed,
+        W::RecycleTimedOut,
+        W::MemberLost,
+        W::WentDown,
+        W::FailedForgotten,
+    ];
+    let spec = json!({"size": {"max": 2}, "recycle": {"maxReuses": 1}});
+    let (faults, timers) = (&[Spoil, Stop, Reboot, Vanish], &[Recycle]);
+    explore(
+        spec,
+        Scope { leases_max: 2, people: &[Recycles], faults, faults_max: 1, timers, shows, ..LEAST },
+    );
 }
 
 // rule R3
