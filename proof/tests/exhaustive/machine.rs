@@ -143,7 +143,7 @@ impl Box_ {
             }
             Fault::Vanish if up || self.place == Place::Stopped => next.leave(Place::Gone),
             Fault::Break if self.order.makes && (up || self.place == Place::Never) => {
-                next.leave(Place::Failed)
+                next.leave(Place::Failed);
             }
             Fault::Crowd if self.order.makes && self.place == Place::Never => next.place = Place::Unplaceable,
             Fault::Spoil => {

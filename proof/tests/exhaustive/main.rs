@@ -32,8 +32,6 @@
 //! `EXHAUSTIVE_LEASES=3 cargo nextest run -p ringleader-proof --test exhaustive` has three leases in every
 //! configuration, and takes as many threads as there are.
 
-#![allow(clippy::pedantic, dead_code, reason = "a first version: some configurations are still to come")]
-
 mod canonical;
 mod configurations;
 mod fair;

@@ -354,7 +354,7 @@ impl Lending {
         }
         let mut turn = Turn::new(self, &state, cut);
         let command = self.command(&mut turn, &mut state, event)?;
-        turn.take(command)?;
+        turn.take(Some(command))?;
         let quiet = turn.submissions == 0 && turn.broken.is_none();
         match event {
             Event::HearLate { again } => {
@@ -415,11 +415,11 @@ impl Lending {
         state.members = whole.members.into_iter().map(Kept::new).collect();
     }
 
-    /// What the owner is asked or told with an event; no command for a timer.
-    fn command(&self, turn: &mut Turn<'_>, state: &mut State, event: &Event) -> Option<Option<Command>> {
+    /// What the owner is asked or told with an event: a timer only makes it look.
+    fn command(&self, turn: &mut Turn<'_>, state: &mut State, event: &Event) -> Option<Command> {
         let standing = Standing::OwnerOrAdmin;
         let command = match event {
-            Event::Due(..) => return Some(None),
+            Event::Due(..) => Command::Pass,
             Event::Lease => self.new_lease(&turn.pool),
             Event::Write(uid, asked) => {
                 let mut object = turn.pool.lease(*uid)?.present();
@@ -467,7 +467,7 @@ impl Lending {
                 Command::Fact(fact)
             }
         };
-        Some(Some(command))
+        Some(command)
     }
 
     /// By whichever of the two clients has none, so that both are there.

@@ -121,10 +121,10 @@ fn step_member(turn: &Turn<'_>, old: Option<&Member>, new: &Member) -> Held {
         (MemberState::IdleRunning, MemberState::Stopping) => saw(Witness::IdleStopped),
         (MemberState::Starting, MemberState::Leased) => saw(Witness::Resumed),
         (MemberState::IdleRunning | MemberState::IdleStopped, MemberState::Deleting) => {
-            saw(Witness::IdleLetGo)
+            saw(Witness::IdleLetGo);
         }
         (MemberState::Leased, MemberState::Deleting) if old.cordoned => {
-            saw(Witness::CordonedGoesWithItsLease)
+            saw(Witness::CordonedGoesWithItsLease);
         }
         (MemberState::Building, MemberState::Deleting) => saw(Witness::BuildDropped),
         _ => {}
@@ -148,11 +148,10 @@ fn moves(from: MemberState, to: MemberState) -> bool {
         || to == Deleting
         || matches!(
             (from, to),
-            (Building, IdleRunning | Leased)
+            (Building | Starting, IdleRunning | Leased)
                 | (IdleRunning, Leased | Stopping | IdleStopped)
                 | (Stopping, IdleStopped | Starting)
                 | (IdleStopped, Starting)
-                | (Starting, IdleRunning | Leased)
                 | (Leased, Recycling)
                 | (Recycling, IdleRunning)
         )
