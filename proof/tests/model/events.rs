@@ -192,6 +192,8 @@ impl Rig {
         let order = self.model.get_member(uid).and_then(|member| member.recycle).map(|order| order.id);
         let recycles = self.around.recycles;
         let station = self.stations.entry(uid).or_default();
+        // Whatever it says now, it is not its last word: it drives on, and speaks again when it is there.
+        station.fulfilled = None;
         let observed_revision = match revision {
             Revision::Newest => station.revision(),
             Revision::Older(by) => station.revision().saturating_sub(by.into()),
